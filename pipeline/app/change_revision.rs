@@ -27,11 +27,10 @@ use crate::config::{Config, Places};
 
 /// What the role needs to be allowed with these settings.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
-    let watched = build::watch(config).rights(APPLICATIONS);
-    let patched = watched.clone().into_iter().map(|right| Right { verbs: &["patch"], ..right });
-    let patched: Vec<Right> = patched.filter(|_| config.change_revision.annotations).collect();
-    let mut rights = watched;
-    rights.extend(patched);
+    let watched = build::watch(config).watch_right(APPLICATIONS);
+    let patched = Right { verbs: &["patch"], ..watched.clone() };
+    let mut rights = vec![watched];
+    rights.extend(config.change_revision.annotations.then_some(patched));
     rights.extend(repositories::rights(config, &config.change_revision.repositories));
     rights
 }

@@ -40,7 +40,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
         Role::ChangeRevision => super::change_revision::rights(config),
         Role::Reporter => {
             let watch = build::watch(config);
-            let mut rights = watch.rights(APPLICATIONS);
+            let mut rights = vec![watch.watch_right(APPLICATIONS)];
             if let Token::Secret { name, .. } = config.argocd.access().secret() {
                 rights.push(watch.secret_right(name));
             }

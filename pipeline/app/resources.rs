@@ -75,12 +75,12 @@ fn kinds(config: &Config) -> Vec<(Kind, KindRules, KnownKind)> {
 pub(super) fn rights(config: &Config) -> Vec<Right> {
     let (watch, kinds) = (watch(config), kinds(config));
     let mut rights: Vec<Right> =
-        kinds.iter().flat_map(|(kind, rules, _)| watch.rights_of(*kind, &rules.selector())).collect();
+        kinds.iter().map(|(kind, rules, _)| watch.selected_right(*kind, &rules.selector())).collect();
     if config.resources.applications {
         let owners = kinds.iter().flat_map(|(.., known)| all_owners(known));
         for resource in owners.chain(["applications.argoproj.io".to_owned()]) {
             let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
-            let right = watch.reading(Kind::interned(group, "v1", plural, plural));
+            let right = watch.read_right(Kind::interned(group, "v1", plural, plural));
             if !rights.iter().any(|known| known.covers(&right)) {
                 rights.push(right);
             }

@@ -144,7 +144,7 @@ fn watch(namespace: &str, namespaces: &[&str]) -> stages_kube::Config {
 fn what_is_printed_is_what_the_watch_declares() {
     let argocd = watch("argocd", &[]);
     let found = granted(&documents(&printed(&[], &[])), ("argocd", "event-reporter"));
-    assert_eq!(found, declared(&argocd.rights(APPLICATIONS)));
+    assert_eq!(found, declared(&[argocd.watch_right(APPLICATIONS)]));
     // Said once more, without the declaration.
     let grant = |verb: &str| {
         (
@@ -159,12 +159,12 @@ fn what_is_printed_is_what_the_watch_declares() {
 
     let gitops = watch("gitops", &[]);
     let found = granted(&documents(&printed(&["--namespace", "gitops"], &[])), ("gitops", "event-reporter"));
-    assert_eq!(found, declared(&gitops.rights(APPLICATIONS)));
+    assert_eq!(found, declared(&[gitops.watch_right(APPLICATIONS)]));
 
     let many = watch("argocd", &["team-*"]);
     let flags = ["--application-namespaces", "team-*", "--service-account", "gitops/reporter.1"];
     let found = granted(&documents(&printed(&flags, &[])), ("gitops", "reporter.1"));
-    assert_eq!(found, declared(&many.rights(APPLICATIONS)));
+    assert_eq!(found, declared(&[many.watch_right(APPLICATIONS)]));
     assert!(found.iter().all(|(namespace, ..)| namespace.is_empty()));
 }
 
@@ -175,7 +175,7 @@ fn a_secret_is_granted_alone_by_name_and_only_when_it_is_asked_for() {
     let variables = [("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"), ("ARGOCD_APPLICATION_NAMESPACES", "*")];
     let found = granted(&documents(&printed(&[], &variables)), ("argocd", "event-reporter"));
     let watch = watch("argocd", &["*"]);
-    let rights = [watch.rights(APPLICATIONS), vec![watch.secret_right("argocd-token")]].concat();
+    let rights = [watch.watch_right(APPLICATIONS), watch.secret_right("argocd-token")];
     assert_eq!(found, declared(&rights));
     let of_secrets: Vec<_> = found.iter().filter(|(_, _, resource, ..)| resource == "secrets").collect();
     let [(namespace, _, _, name, verb)] = of_secrets[..] else { panic!("{of_secrets:?}") };

@@ -175,33 +175,24 @@ pub enum ConfigError {
 impl Config {
     /// What a watch of `kind` needs to be allowed.
     #[must_use]
-    pub fn rights(&self, kind: Kind) -> Vec<Right> {
-        let scope = if self.namespaces.is_empty() {
-            Scope::Namespace(self.namespace.clone())
-        } else {
-            Scope::Cluster
-        };
-        vec![rights::watch(kind, scope)]
+    pub fn watch_right(&self, kind: Kind) -> Right {
+        rights::watch(kind, self.scope())
     }
 
     /// What reading objects of `kind` by their names needs to be allowed.
     #[must_use]
-    pub fn reading(&self, kind: Kind) -> Right {
-        let scope = match self.namespaces.is_empty() {
-            true => Scope::Namespace(self.namespace.clone()),
-            false => Scope::Cluster,
-        };
-        rights::read(kind, scope)
+    pub fn read_right(&self, kind: Kind) -> Right {
+        rights::read(kind, self.scope())
     }
 
     /// What a watch of `kind` needs to be allowed, where only what is selected is watched.
     #[must_use]
-    pub fn rights_of(&self, kind: Kind, selector: &Selector) -> Vec<Right> {
-        let all = self.rights(kind);
-        if selector.is_all() {
-            return all;
-        }
-        all.into_iter().map(|right| rights::selected(kind, right.scope)).collect()
+    pub fn selected_right(&self, kind: Kind, selector: &Selector) -> Right {
+        if selector.is_all() { self.watch_right(kind) } else { rights::selected(kind, self.scope()) }
+    }
+
+    fn scope(&self) -> Scope {
+        if self.namespaces.is_empty() { Scope::Namespace(self.namespace.clone()) } else { Scope::Cluster }
     }
 
     /// Checks the settings and prepares the client; nothing is sent yet. Has to run inside a tokio runtime,

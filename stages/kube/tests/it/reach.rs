@@ -212,9 +212,9 @@ fn the_rights_are_as_wide_as_the_watch() {
         scope,
     };
     let mut config = crate::harness::usual();
-    assert_eq!(config.rights(WIDGETS), [right(Scope::Namespace("home".to_owned()))]);
+    assert_eq!(config.watch_right(WIDGETS), right(Scope::Namespace("home".to_owned())));
     config.namespaces.push("team-*".to_owned());
-    assert_eq!(config.rights(WIDGETS), [right(Scope::Cluster)]);
+    assert_eq!(config.watch_right(WIDGETS), right(Scope::Cluster));
 }
 
 #[test]

@@ -27,8 +27,7 @@ pub trait Source: Send + Sync + 'static {
     /// Watches until `stop`, emitting every change. Returns only on `stop`, or when it can never work.
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError>;
 
-    /// Reads one object again, not older than `not_older_than`. `None` means that it is gone; its event is
-    /// then a deletion of `uid`.
+    /// Reads one object again, not older than `not_older_than`. `None` means that it is gone.
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError>;
 
     /// Another process watches for this one too: `event`, which its watch showed, was delivered here.
@@ -362,8 +361,8 @@ type AwaitCapacity = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + S
 
 /// What a source emits into: each event goes to the shard that owns its key.
 ///
-/// Awaiting it never waits for a peer: a shard takes events in at once, and marks a key dirty when its
-/// queue is full.
+/// Emitting waits for the bus where that is slow, and never for a sink: a lane takes events in at once, and makes a dirty
+/// entry of a key whose queue is full.
 #[derive(Clone)]
 pub struct Emitter {
     wants: Arc<Wants>,

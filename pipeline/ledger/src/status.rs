@@ -65,7 +65,7 @@ pub struct LedgerStatus {
     pub storage: &'static str,
     /// Records held: one an object.
     pub records: usize,
-    /// Bytes of bytes records and their keys in memory.
+    /// Bytes of records and their keys in memory.
     pub bytes: usize,
     /// Records that are too large for the bus, and stand there without their resources.
     pub cut: usize,

@@ -36,9 +36,9 @@ pub struct Namespaces {
     own: String,
     patterns: Patterns,
     everywhere: bool,
-    /// Of these, only those that match, if anything is said.
+    /// Of what is watched by the above, only what matches; `None` for all of it.
     only: Option<Patterns>,
-    /// And none that match.
+    /// What matches is never watched.
     except: Patterns,
 }
 

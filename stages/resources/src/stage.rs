@@ -23,9 +23,9 @@ use crate::{budget, labels, payload, phase};
 
 /// A larger object is worked on in a thread of its own.
 const SMALL: usize = 32 * 1024;
-/// KiB that the objects that are worked on and their reports may take together, on all routes,
+/// KiB that the objects that are worked on and their reports may take together, on all routes.
 const HELD: u32 = 48 * 1024;
-/// and what a route has of it at least.
+/// KiB of [`HELD`] that a route has at least.
 const HELD_AT_LEAST: u32 = 8 * 1024;
 /// How many times its size an object takes while it is worked on.
 const TIMES: usize = 4;

@@ -22,7 +22,8 @@ use pipeline_ownership::{Driven, Order, Standing, StopHow};
 pub(super) const WATCHER: u32 = 0;
 /// So long after another began to watch, everything is compared with the cluster: it has listed by then.
 const SETTLE: Duration = Duration::from_secs(5);
-/// and once more when shards that were handed over at that time have drained, and what a former watcher published late came.
+/// So long after another began to watch, everything is compared with the cluster for a second time: shards that were handed over
+/// at that time have drained, and what a former watcher published late came.
 const SETTLE_AGAIN: Duration = Duration::from_secs(45);
 
 /// Works on the shards that the leases give until `stop`, and then until they are given back.

@@ -32,9 +32,9 @@ struct Entry {
     bytes: usize,
     /// The number of the read that is under way, and shows what was marked last.
     reading: Option<u64>,
-    /// Reads that failed, in a row,
+    /// Reads that failed, in a row.
     failures: u32,
-    /// and when it is read again after them.
+    /// When it is read again after a read that failed.
     again: Option<Instant>,
 }
 

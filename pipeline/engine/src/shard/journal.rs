@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use pipeline_core::{Key, Pending};
 
-/// What found no room is offered again after this long,
+/// What found no room is offered again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
-/// and so far apart, however much it is.
+/// Between two offers of what found no room, however much it is.
 const APART: Duration = Duration::from_millis(4);
 /// Room for so many keys is kept, however few are busy.
 const SPARE: usize = 128;

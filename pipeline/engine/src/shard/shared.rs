@@ -1,4 +1,4 @@
-//! What all shards of a process share.
+//! What all shards of one route share.
 
 use std::sync::Arc;
 use std::time::Duration;

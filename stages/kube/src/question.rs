@@ -74,6 +74,14 @@ impl Pieces {
     }
 }
 
+/// What is at a path; `None` where the API server knows of nothing there.
+fn found<T>(answer: Result<T, QuestionError>) -> Result<Option<T>, QuestionError> {
+    match answer {
+        Err(QuestionError::Status(404)) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 fn unanswered(failure: Failure) -> QuestionError {
     match failure {
         Failure::Status { code, .. } => QuestionError::Status(code),
@@ -110,11 +118,7 @@ impl Reader {
     /// # Errors
     /// [`QuestionError`] for any other answer, or none.
     pub async fn get(&self, path: &str) -> Result<Option<Value>, QuestionError> {
-        let request = http::Request::get(path).body(Vec::new());
-        match self.ask(request).await {
-            Err(QuestionError::Status(404)) => Ok(None),
-            answer => answer.map(Some),
-        }
+        found(self.ask(http::Request::get(path).body(Vec::new())).await)
     }
 
     /// The object at a path without what it holds, `None` where there is none.
@@ -123,10 +127,7 @@ impl Reader {
     /// [`QuestionError`] for any other answer, or none.
     pub async fn metadata_of(&self, path: &str) -> Result<Option<Value>, QuestionError> {
         let request = http::Request::get(path).header(http::header::ACCEPT, METADATA_OF_ONE).body(Vec::new());
-        match self.ask(request).await {
-            Err(QuestionError::Status(404)) => Ok(None),
-            answer => answer.map(Some),
-        }
+        found(self.ask(request).await)
     }
 
     /// A text at a path, such as a log; `None` where there is none.
@@ -134,10 +135,8 @@ impl Reader {
     /// # Errors
     /// [`QuestionError`] for any other answer, one that is too long, or none.
     pub async fn text(&self, path: &str) -> Result<Option<Vec<u8>>, QuestionError> {
-        match self.bytes(http::Request::get(path).body(Vec::new())).await {
-            Err(QuestionError::Status(404)) => Ok(None),
-            answer => answer.map(|bytes| Some(bytes.to_vec())),
-        }
+        let answer = self.bytes(http::Request::get(path).body(Vec::new())).await;
+        found(answer.map(|bytes| bytes.to_vec()))
     }
 
     /// A text at a path as it comes, for as long as it does; `None` where there is none.
@@ -148,10 +147,8 @@ impl Reader {
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
-        match self.within(act, open(act, &self.client, self.token.as_ref(), request).boxed()).await {
-            Err(QuestionError::Status(404)) => Ok(None),
-            opened => opened.map(|body| Some(Pieces(body))),
-        }
+        let opened = self.within(act, open(act, &self.client, self.token.as_ref(), request).boxed()).await;
+        found(opened.map(Pieces))
     }
 
     /// The objects at a path that lists some, without what they hold: of Secrets and definitions nobody wants all.
@@ -160,10 +157,7 @@ impl Reader {
     /// [`QuestionError`] for any other answer, or none.
     pub async fn metadata(&self, path: &str) -> Result<Option<Value>, QuestionError> {
         let request = http::Request::get(path).header(http::header::ACCEPT, METADATA).body(Vec::new());
-        match self.ask(request).await {
-            Err(QuestionError::Status(404)) => Ok(None),
-            answer => answer.map(Some),
-        }
+        found(self.ask(request).await)
     }
 
     /// Merges a patch into the object at a path; with `dry`, the API server says what would come of it and keeps

@@ -112,8 +112,7 @@ impl KnownKind {
 
     /// Whether a member tells of a phase or a step.
     pub(crate) fn tells_of_phase(&self, pointer: &Pointer) -> bool {
-        let told = |fact: &&Pointer| fact.parts().starts_with(pointer.parts());
-        self.facts.iter().chain(&self.times).any(|fact| told(&fact))
+        self.facts.iter().chain(&self.times).any(|fact| fact.parts().starts_with(pointer.parts()))
     }
 
     /// The kinds whose application is that of an object of this kind.

@@ -33,10 +33,9 @@ pub(crate) fn of<'p>(
 fn shorten(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
-            let redacted = redactor.text(text);
-            let end = (0..=TEXT.min(redacted.len())).rev().find(|at| redacted.is_char_boundary(*at));
-            let kept = redacted.get(..end.unwrap_or_default()).unwrap_or_default().to_owned();
-            *text = kept;
+            let mut redacted = redactor.text(text).into_owned();
+            redacted.truncate(redacted.floor_char_boundary(TEXT));
+            *text = redacted;
         }
         Value::Array(items) => items.iter_mut().for_each(|value| shorten(value, redactor)),
         Value::Object(members) => members.values_mut().for_each(|value| shorten(value, redactor)),

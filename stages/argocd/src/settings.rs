@@ -6,8 +6,7 @@
 //! Until the settings are known no event is enriched: a wrong tracking method would take children for root
 //! applications, and the other way round.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pipeline_core::{Given, Service, StageError, async_trait};
@@ -59,7 +58,7 @@ pub struct ArgoCdSettings {
     /// The namespace that Argo CD is in, and applications whose tracking value names none.
     pub namespace: String,
     version: Option<String>,
-    raw_manifests: AtomicU8,
+    raw_manifests: Mutex<RawManifests>,
 }
 
 /// One look ends within this time.
@@ -109,7 +108,7 @@ impl Config {
             ),
             namespace: text(&self.namespace, body.controller_namespace, "argocd"),
             version,
-            raw_manifests: AtomicU8::new(0),
+            raw_manifests: Mutex::default(),
         }
     }
 }
@@ -121,23 +120,14 @@ impl ArgoCdSettings {
         Settings {
             tracking_method: self.tracking_method,
             instance_label_key: self.instance_label_key.clone(),
-            raw_manifests: match self.raw_manifests.load(Ordering::Relaxed) {
-                1 => RawManifests::Served,
-                2 => RawManifests::Absent,
-                _ => RawManifests::Unknown,
-            },
+            raw_manifests: *self.raw_manifests.lock().unwrap_or_else(PoisonError::into_inner),
             sources: AsksGit::Never,
         }
     }
 
     /// Keeps what a plan has learned; forgotten when Argo CD's version or settings change.
     pub fn learn(&self, raw_manifests: RawManifests) {
-        let code = match raw_manifests {
-            RawManifests::Unknown => 0,
-            RawManifests::Served => 1,
-            RawManifests::Absent => 2,
-        };
-        self.raw_manifests.store(code, Ordering::Relaxed);
+        *self.raw_manifests.lock().unwrap_or_else(PoisonError::into_inner) = raw_manifests;
     }
 
     fn is_the_same(&self, other: &Self) -> bool {

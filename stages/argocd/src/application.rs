@@ -13,6 +13,7 @@ use stages_client::synced_sources;
 
 use crate::canonical;
 use crate::changes::Newest;
+use crate::operation_end;
 use crate::plan::{AppRef, ResourceRef, TrackingMethod};
 use crate::sources::{SourceAt, SourcesAt};
 
@@ -146,11 +147,7 @@ pub(crate) struct Operation {
 impl Operation {
     /// As [`OperationEnd::digest`].
     pub(crate) fn digest(&self) -> Digest {
-        let mut hasher = Hasher::default();
-        for part in [&self.started_at, &self.finished_at, &self.phase] {
-            hasher.write(part.as_bytes());
-        }
-        hasher.finish()
+        operation_end::digest(&self.started_at, &self.finished_at, &self.phase)
     }
 }
 

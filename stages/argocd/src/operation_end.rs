@@ -46,15 +46,18 @@ pub struct AskedOperation {
     pub change_revisions: Vec<String>,
 }
 
+/// Of start, end and phase: tells one operation's end from another's.
+pub(crate) fn digest(started_at: &str, finished_at: &str, phase: &str) -> Digest {
+    let mut hasher = Hasher::default();
+    [started_at, finished_at, phase].iter().for_each(|part| hasher.write(part.as_bytes()));
+    hasher.finish()
+}
+
 impl OperationEnd {
-    /// Of start, end and phase: tells one operation's end from another's.
+    /// As [`digest`].
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let mut hasher = Hasher::default();
-        for part in [&self.started_at, &self.finished_at, &self.phase] {
-            hasher.write(part.as_bytes());
-        }
-        hasher.finish()
+        digest(&self.started_at, &self.finished_at, &self.phase)
     }
 
     /// The revision that was asked for, and that of each source: else what was synced.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use pipeline_core::{Cause, Digest, EntityRow, Hasher, Reason};
 
-use super::{
-    AppRef, ChangedBy, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which,
-};
+use super::{ChangedBy, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which};
 use crate::application::{Application, Entry, Health};
 use crate::object::{Marks, Revision};
 use crate::responses::{Commit, Manifests, Tree};
@@ -396,7 +394,7 @@ fn commit_fetch(app: &Application, index: usize, revision: &str) -> Option<Fetch
     }
     let source = app.sources.get(index).or(app.sources.first());
     Some(Fetch::RevisionMetadata {
-        app: AppRef { ..app.api_name() },
+        app: app.api_name(),
         repo_url: source.map_or_else(String::new, |source| source.repo_url.clone()),
         revision: revision.to_owned(),
         source_index: index,

@@ -282,18 +282,7 @@ impl Message {
             Payload::Result { about, .. } => Payload::Overlarge { about: Some(about.clone()) },
             Payload::Overlarge { about } => Payload::Overlarge { about: about.clone() },
         };
-        Self {
-            key: self.key.clone(),
-            uid: Arc::clone(&self.uid),
-            version: self.version,
-            observed: self.observed,
-            trace: self.trace,
-            fact: self.fact.clone(),
-            coalesced: self.coalesced.clone(),
-            labels: ObjectLabels::default(),
-            again: false,
-            payload,
-        }
+        Self { labels: ObjectLabels::default(), again: false, payload, ..self.clone() }
     }
 
     /// Its bytes, `max` at most: a body that does not fit stays behind ([`Message::without_body`]), and of facts that do not the

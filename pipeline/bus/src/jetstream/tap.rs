@@ -4,7 +4,7 @@ use async_nats::Subscriber;
 use futures::StreamExt as _;
 
 use super::{BusError, JetStream, ensure};
-use crate::{DecodeError, Message, Prefix, REPORTS, Subject, SubjectError, decode, subject};
+use crate::{DecodeError, Message, Prefix, REPORTS, Subject, SubjectError, decode};
 
 /// What is published from now on. While the connection is lost, and where this process reads more slowly than messages
 /// come, some are missed: nobody keeps them for a listener.
@@ -59,11 +59,9 @@ impl Tap {
 }
 
 fn filter(prefix: &Prefix, source: Option<&str>, shard: Option<u32>) -> Result<String, SubjectError> {
-    let source = source.map(subject::token).transpose()?;
-    Ok(match (source, shard) {
-        (None, None) => prefix.all(),
-        (Some(source), None) => format!("{}.{source}.>", prefix.as_str()),
-        (None, Some(shard)) => format!("{}.*.{shard}.>", prefix.as_str()),
-        (Some(source), Some(shard)) => format!("{}.{source}.{shard}.>", prefix.as_str()),
-    })
+    match (source, shard) {
+        (Some(source), shard) => prefix.filter(source, shard),
+        (None, Some(shard)) => Ok(format!("{}.*.{shard}.>", prefix.as_str())),
+        (None, None) => Ok(prefix.all()),
+    }
 }

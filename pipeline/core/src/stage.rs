@@ -137,14 +137,14 @@ pub struct Attempt {
     /// Takes the calls made for this event, for whoever asks why it took so long.
     pub calls: Samples,
     /// Takes the memory that the reports were granted: it is given back when the attempt ends.
-    pub room: MemoryPermit,
+    pub memory: MemoryPermit,
 }
 
 impl Attempt {
     /// The first try at an event.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { now, trying_for: Duration::ZERO, calls: Samples::default(), room: MemoryPermit::default() }
+        Self { now, trying_for: Duration::ZERO, calls: Samples::default(), memory: MemoryPermit::default() }
     }
 }
 

@@ -308,7 +308,7 @@ impl Inner {
         let bytes = bytes.saturating_add(event.size());
         let enriched = self.content.work(&event.key, bytes, budget.deadline, move || plan.finish()).await?;
         let enriched = enriched.map_err(|error| put_off(error, budget))?;
-        attempt.room.hold(self.fitted(room, &enriched));
+        attempt.memory.hold(self.fitted(room, &enriched));
         Ok(enriched)
     }
 

@@ -178,7 +178,7 @@ impl Enrich for ResourceEnrichment {
         let needs = self.needs(event);
         let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, self.room);
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
-        attempt.room.hold(room);
+        attempt.memory.hold(room);
         let mut application = None;
         if let (Some(takes), None) = (&self.takes, known.filter(|known| known.uid == event.uid)) {
             // Whose it is decides: what is not known is no reason to leave it out.

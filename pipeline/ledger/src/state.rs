@@ -153,7 +153,7 @@ impl State {
     fn resume(&mut self, intent: &Intent) -> Vec<RowId> {
         let Intent { number, key, sent } = intent;
         self.numbered = self.numbered.max(*number);
-        sent.reported().for_each(|fact| self.add_reported(key, &sent.uid, fact));
+        sent.facts().for_each(|fact| self.add_reported(key, &sent.uid, fact));
         let moved = self.change(key, |record| Record::resume(record, sent));
         let struck = self.strike(key);
         row_ids(key, moved, struck).collect()

@@ -10,7 +10,7 @@ use super::{EntityRow, Record, Settled, Unacked};
 /// The content of every end: it may be told with a last state and again without, and is sent under one key.
 const END: Digest = Digest(u64::MAX);
 /// So many facts are remembered of one object, the latest, should no commit succeed for long.
-const TOLD: usize = 256;
+const REPORTED: usize = 256;
 
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the
 /// record of an earlier moment and this alone, the record of this moment can be made again.
@@ -90,17 +90,16 @@ impl SendIntent {
             return;
         }
         let own = std::mem::take(&mut self.reported);
-        let mut told: Vec<Digest> = earlier.reported().filter(|fact| *fact != self.fact).chain(own).collect();
-        told.drain(..told.len().saturating_sub(TOLD));
-        self.reported = told;
+        self.reported = earlier.facts().filter(|fact| *fact != self.fact).chain(own).collect();
+        self.reported.drain(..self.reported.len().saturating_sub(REPORTED));
         if earlier.first {
             self.first = true;
             self.state = earlier.state;
         }
     }
 
-    /// What of the incarnation's facts was told when the report went out.
-    pub fn reported(&self) -> impl Iterator<Item = Digest> {
+    /// All facts of the incarnation that are known to have been reported when the report went out.
+    pub fn facts(&self) -> impl Iterator<Item = Digest> {
         self.reported.iter().copied().chain([self.fact]).filter(|fact| !fact.is_none())
     }
 }

@@ -186,21 +186,21 @@ fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
         notes.extend(SendIntent::new(live.as_ref(), &report, None));
         live = Record::acknowledge(Record::sending(live, &report, None), &report);
     }
-    let told: Vec<Digest> = notes.iter().flat_map(SendIntent::reported).collect();
+    let told: Vec<Digest> = notes.iter().flat_map(SendIntent::facts).collect();
     assert_eq!(told, [1, 2, 3].map(Digest), "the fourth may not have been");
     let both = |earlier: SendIntent, mut later: SendIntent| {
         later.follows(earlier);
         later
     };
     let newest = notes.clone().into_iter().reduce(both).unwrap();
-    assert_eq!(newest.reported().collect::<Vec<_>>(), told);
+    assert_eq!(newest.facts().collect::<Vec<_>>(), told);
     let again = both(newest.clone(), notes[3].clone());
-    assert_eq!(again.reported().collect::<Vec<_>>(), told, "each once");
+    assert_eq!(again.facts().collect::<Vec<_>>(), told, "each once");
     let other = both(newest.clone(), SendIntent { uid: "b".into(), ..notes[0].clone() });
-    assert_eq!(other.reported().count(), 0, "they are another life's");
+    assert_eq!(other.facts().count(), 0, "they are another life's");
     let many = (0..1000)
         .fold(newest, |sent, n| both(sent, SendIntent { fact: Digest(100 + n), ..notes[3].clone() }));
-    assert_eq!((many.reported().count(), many.reported().last()), (TOLD + 1, Some(Digest(1099))));
+    assert_eq!((many.facts().count(), many.facts().last()), (REPORTED + 1, Some(Digest(1099))));
 }
 
 #[test]

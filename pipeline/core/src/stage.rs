@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -356,8 +355,8 @@ pub enum KindState {
 type Wants = dyn Fn(&Key) -> bool + Send + Sync;
 type Emit = dyn Fn(Event) -> BoxFuture<'static, bool> + Send + Sync;
 type TakeNote = dyn Fn(SourceNote) + Send + Sync;
-type Recall = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
-type AwaitCapacity = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+type Recall = dyn Fn() -> BoxFuture<'static, Vec<Remembered>> + Send + Sync;
+type AwaitCapacity = dyn Fn(u64) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// What a source emits into: each event goes to the shard that owns its key.
 ///

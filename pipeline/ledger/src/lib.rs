@@ -357,7 +357,7 @@ impl Ledger {
             journal_refused: state.journal_refused,
             parked: state.tables.parked.len(),
             file_bytes: self.inner.store.bytes(),
-            flight_errors: self.inner.store.intent_errors(),
+            intent_errors: self.inner.store.intent_errors(),
             waiting: state.waiting(),
             commits: state.commits,
             errors: state.errors,

@@ -190,7 +190,7 @@ fn a_file_of_intents_that_cannot_be_written_stops_nothing() {
     runtime.block_on(ledger.sending(&key(1), &first, None));
     ledger.acknowledge(&key(1), &first);
     runtime.block_on(ledger.flush()).unwrap();
-    assert!(ledger.status().flight_errors > 0);
+    assert!(ledger.status().intent_errors > 0);
     drop(ledger);
     assert_eq!(open(&path).get(&key(1)).unwrap().object().counter, 1);
 }

@@ -83,8 +83,9 @@ pub struct LedgerStatus {
     pub parked: usize,
     /// Bytes of the file after its last commit; 0 in memory.
     pub file_bytes: u64,
-    /// Notes of reports on their way that could not be written.
-    pub flight_errors: u64,
+    /// Send intents that could not be written.
+    #[serde(rename = "flight_errors")]
+    pub intent_errors: u64,
     /// Commits that succeeded.
     pub commits: u64,
     /// Commits that failed.

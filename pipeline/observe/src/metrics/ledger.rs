@@ -18,7 +18,7 @@ pub(super) struct LedgerSeries {
     failing: IntGauge,
     commits: IntCounter,
     errors: IntCounter,
-    notes: IntCounter,
+    intents: IntCounter,
     age: Gauge,
 }
 
@@ -35,7 +35,7 @@ impl LedgerSeries {
             failing: make.gauge("ledger_failing", "1 while the ledger cannot be written."),
             commits: make.counter("ledger_commits_total", "Commits of the ledger."),
             errors: make.counter("ledger_errors_total", "Commits of the ledger that failed."),
-            notes: make.counter("ledger_flight_errors_total", "Notes of reports on their way that failed."),
+            intents: make.counter("ledger_flight_errors_total", "Notes of reports on their way that failed."),
             age: make.measure("ledger_commit_age_seconds", "How long ago the ledger was written last."),
         }
     }
@@ -51,7 +51,7 @@ impl LedgerSeries {
         show(&self.failing, u64::from(status.failing));
         say(&self.commits, status.commits);
         say(&self.errors, status.errors);
-        say(&self.notes, status.flight_errors);
+        say(&self.intents, status.intent_errors);
         seconds(&self.age, status.last_commit_age.unwrap_or_default());
     }
 }

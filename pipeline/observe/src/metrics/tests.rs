@@ -339,7 +339,7 @@ fn the_ledger_and_health_are_shown() {
         in_doubt: 6,
         journal: 7,
         journal_refused: 8,
-        flight_errors: 9,
+        intent_errors: 9,
         failing: true,
         last_commit_age: Some(Duration::from_secs(4)),
         ..Ledger::memory().status()

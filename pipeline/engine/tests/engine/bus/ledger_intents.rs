@@ -153,5 +153,5 @@ async fn notes_go_by_themselves_where_groups_are_written() {
     until("a quiet moment", async || keys(&bucket, INTENTS).await.is_empty()).await;
     let record = ledger.get(&key(1, 49)).unwrap();
     assert_eq!((record.version, record.object().counter), (settle().version, 1));
-    assert_eq!(ledger.status().flight_errors, 0);
+    assert_eq!(ledger.status().intent_errors, 0);
 }

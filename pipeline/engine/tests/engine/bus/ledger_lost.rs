@@ -49,7 +49,7 @@ async fn while_the_bus_is_away_nothing_is_lost_and_nothing_goes() {
     let mut going = Box::pin(going);
     until("a note that failed", async || {
         assert!(futures::poll!(going.as_mut()).is_pending(), "it waits");
-        ledger.status().flight_errors > 0
+        ledger.status().intent_errors > 0
     })
     .await;
     assert_eq!(ledger.claim(2, 1).await.unwrap_err().to_string(), "cannot read the ledger in the bucket");

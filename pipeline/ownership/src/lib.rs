@@ -21,13 +21,13 @@
 //! that the connection was lost ([`Shown::Unwatched`]) before it writes over the next one.
 
 mod driver;
+mod input;
 mod leases;
 mod machine;
 mod mine;
 mod placement;
 pub mod sharding;
 mod view;
-mod words;
 
 #[cfg(test)]
 mod machine_tests;
@@ -42,9 +42,9 @@ pub use self::leases::{
 };
 
 pub use self::driver::{Driven, Fence, Order, Standing, drive};
+pub use self::input::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 pub use self::machine::Ownership;
 pub use self::placement::{place, place_allowed, weight};
-pub use self::words::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 
 /// Shards when replicas come and go: few enough to renew each by itself, many enough that five or six replicas have
 /// nearly the same number.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::input::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 use super::mine::{HeldLease, Mine, Pending, Work};
 use super::view::{Record, View};
-use super::words::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 use super::{Config, Lease, LeaseWrite, Replica, Shown, place_allowed};
 
 /// What one replica owns, and what it does about that: a pure state machine.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::words::{LeaseTerm, Purpose, Request};
+use super::input::{LeaseTerm, Purpose, Request};
 
 /// A write that is not answered yet.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-#[cfg(doc)]
-use crate::{Lease, Presence, Store};
 use crate::{LeaseWrite, Replica, Shown};
 
 /// Numbers the writes of one [`super::Ownership`].
@@ -20,7 +18,7 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// What the store showed. [`Shown::Unwatched`] is to be told before anything is written over a new connection to a
-    /// store that grants what it should refuse after it lost everything; see [`Store::write`].
+    /// store that grants what it should refuse after it lost everything; see [`Store::write`](crate::Store::write).
     Shown(Shown),
     /// The store's answer to a write.
     Answered {
@@ -66,7 +64,7 @@ pub enum Refusal {
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write the replica's presence ([`Presence`]), whatever it was. It may expire by itself in the store, after
+    /// Write the replica's presence ([`Presence`](crate::Presence)), whatever it was. It may expire by itself in the store, after
     /// [`super::Config::ttl`] or later.
     Announce,
     /// Delete the replica's presence.
@@ -121,9 +119,9 @@ pub struct Write {
     pub purpose: Purpose,
     /// The shard.
     pub shard: u32,
-    /// [`Lease::epoch`].
+    /// [`Lease::epoch`](crate::Lease::epoch).
     pub epoch: u64,
-    /// [`Lease::owner`].
+    /// [`Lease::owner`](crate::Lease::owner).
     pub owner: Option<Replica>,
     /// The revision that the store must hold; `None`: no record.
     pub expected: Option<u64>,

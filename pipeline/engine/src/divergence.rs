@@ -174,21 +174,20 @@ async fn ask(
 
 /// Whether of anything in the shard it is not known what the receiver holds.
 async fn is_in_doubt(shared: &Shared, config: &Config, shard: u32) -> bool {
-    let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
+    let (ledger, sharding) = (shared.ledger.clone(), config.sharding);
     if ledger.status().in_doubt == 0 {
         return false;
     }
-    let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     let look = move || {
-        let here = ledger.known().into_iter().filter(|(key, _)| place(key) == Some(shard));
-        here.into_iter().any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_in_doubt()))
+        let mut here = ledger.known().into_iter().filter(|(key, _)| sharding.place(key) == shard);
+        here.any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_in_doubt()))
     };
     // Without an answer nobody is accused.
     tokio::task::spawn_blocking(look).await.unwrap_or(true)
 }
 
 async fn acknowledged(shared: &Shared, config: &Config, shard: u32) -> AckedDigest {
-    let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
+    let (ledger, sharding) = (shared.ledger.clone(), config.sharding);
     let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     // The first time it digests every entity.
     let digests = tokio::task::spawn_blocking(move || ledger.digests(place)).await.unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{Key, Uid, Version};
 /// What was acknowledged of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardDigest {
-    /// The ledger's id, which is part of every idempotency key.
+    /// The id of the ledger, or of this shard of it, which is part of every idempotency key.
     pub ledger: String,
     /// Which shard.
     pub shard: u32,

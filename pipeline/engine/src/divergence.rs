@@ -149,7 +149,7 @@ async fn ask(
     let calm = is_calm(handle, shard);
     let before = acknowledged(shared, config, shard).await;
     let digest = ShardDigest {
-        ledger: shared.ledger.id().to_owned(),
+        ledger: shared.ledger.id_of_shard(shard).to_string(),
         shard,
         shards: config.sharding.shards().get(),
         objects: before.objects,

@@ -134,6 +134,14 @@ impl Ledger {
         self.inner.shared.id_of(&state, key)
     }
 
+    /// The id under which reports of one shard are counted, as [`Ledger::id_of`] of each of its keys.
+    #[must_use]
+    pub fn id_of_shard(&self, shard: u32) -> Arc<str> {
+        let (shared, state) = (&self.inner.shared, self.inner.shared.lock());
+        let held = state.shards.as_ref().and_then(|shards| shards.held(shard));
+        held.map_or_else(|| shared.id.clone(), |held| held.id.clone())
+    }
+
     /// Shards that are held; none where everything is.
     #[must_use]
     pub fn owned(&self) -> BTreeSet<u32> {

@@ -36,7 +36,12 @@ impl Shards {
 
     /// The shard of a key, if it is held.
     pub(crate) fn of(&self, key: &Key) -> Option<&ClaimedShard> {
-        self.held.get(&self.place(key))
+        self.held(self.place(key))
+    }
+
+    /// A shard, if it is held.
+    pub(crate) fn held(&self, shard: u32) -> Option<&ClaimedShard> {
+        self.held.get(&shard)
     }
 
     pub(super) fn owned(&self) -> BTreeSet<u32> {

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 use crate::token::random;
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::act::Statement;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::fleet::literal;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// Who does something, and how they came in.

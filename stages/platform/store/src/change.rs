@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::act::Statement;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::{Millis, Report};
 use crate::rows::with_rows;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// Syncs of one application whose commits are read at most, the newest.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::act::Statement;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// Clusters of one runtime that are kept: those that were told of last.

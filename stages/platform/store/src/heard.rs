@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::act::Statement;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// A runtime whose reporter says nothing for so long is silent: what it said last need not hold any more.

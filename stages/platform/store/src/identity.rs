@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// How somebody came in who was sent by a provider.

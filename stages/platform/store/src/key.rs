@@ -6,12 +6,12 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::secret;
+use crate::statement::Statement;
 use crate::store::Store;
 
 const MARK: &str = "goak_";

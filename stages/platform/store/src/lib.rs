@@ -6,7 +6,6 @@
 //! set or kept by one the others read. What is kept in memory, such as limits, is each process' own.
 
 mod accounts;
-mod act;
 mod audit;
 mod backup;
 mod believed_clock;
@@ -45,6 +44,7 @@ mod secret;
 mod sequence;
 mod settings;
 mod shared_configuration;
+mod statement;
 mod store;
 mod subject;
 mod texts;

@@ -7,7 +7,6 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use crate::accounts::Role;
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::Arg;
 use crate::error::StoreError;
@@ -15,6 +14,7 @@ use crate::key::Scope;
 use crate::report::Millis;
 use crate::rule::Access;
 use crate::secret;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// What each pass begins with, so that scanners of leaked secrets know one.

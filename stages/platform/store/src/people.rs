@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::accounts::{Account, END_SESSIONS, Role, insert, joins};
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::identity::PROVIDED_LASTS;
 use crate::report::Millis;
 use crate::rule::{Access, Rule};
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// The most rules that there may be.

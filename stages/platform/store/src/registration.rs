@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pipeline_core::SecretString;
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
@@ -12,6 +11,7 @@ use crate::heard::{self, RefusedReports, reporter_at};
 use crate::report::Millis;
 use crate::runtime_name::{self, runtime_id};
 use crate::secret;
+use crate::statement::Statement;
 use crate::store::Store;
 use crate::token::{self, Token};
 use crate::version_source::drop_version_sources;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Role;
-use crate::act::Value;
+use crate::statement::Value;
 
 /// What a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// Views that somebody may have.

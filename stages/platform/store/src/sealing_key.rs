@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::secret;
+use crate::statement::Statement;
 use crate::store::Store;
 use crate::token::Runtime;
 

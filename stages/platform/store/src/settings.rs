@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::retention::{DEPLOYED, Retention};
+use crate::statement::Statement;
 use crate::store::Store;
 
 const RETENTION: &str = "retention";

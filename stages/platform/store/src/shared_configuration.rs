@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::settings::{set_setting, setting};
+use crate::statement::Statement;
 use crate::store::Store;
 
 const NAME: &str = "shared-configuration";

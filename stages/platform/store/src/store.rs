@@ -14,7 +14,6 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::act::Statement;
 use crate::believed_clock::{BelievedClock, DoubtedMoment, Look};
 use crate::connection::Connection;
 use crate::database::{Database, Place};
@@ -27,6 +26,7 @@ use crate::report::{Delivery, EntityName, Millis, Outcome};
 use crate::retention::{Looked, Retention};
 use crate::runtime_name;
 use crate::settings;
+use crate::statement::Statement;
 use crate::token::{self, Runtime, Token};
 use crate::writer::{self, Job, Keeping};
 

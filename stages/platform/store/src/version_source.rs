@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::act::Statement;
 use crate::audit::By;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::settings::{drop_setting, set_setting, setting};
+use crate::statement::Statement;
 use crate::store::Store;
 
 /// Where a version stands.

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::{self, ApplicationName, Condition, ResourceAt, literal};
@@ -10,6 +9,7 @@ use crate::read::Application;
 use crate::registration::Registration;
 use crate::report::Millis;
 use crate::rule::{Access, View, has_label};
+use crate::statement::Value;
 use crate::store::Store;
 
 /// Which applications are listed: all of it holds, and what is `None` holds of each.

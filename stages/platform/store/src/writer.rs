@@ -10,7 +10,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::act::{self, Statement};
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::error::StoreError;
@@ -21,6 +20,7 @@ use crate::migrations::NEWEST;
 use crate::report::{Delivery, Millis, Outcome};
 use crate::retention::{self, Cut, Looked, Retention, Step};
 use crate::settings;
+use crate::statement::{self, Statement};
 use crate::waiting::Waiting;
 
 /// Reports in one commit.
@@ -91,7 +91,7 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         }
         for (statements, answer) in changes {
             let done = within(&database, &mut connection, async |connection| {
-                act::run(connection, &statements).await
+                statement::run(connection, &statements).await
             });
             let _ = answer.send(done.await.map_err(Arc::new));
         }
@@ -100,7 +100,7 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
                 // Only by a clock that is believed is anything taken away.
                 let believed = settings::set_setting(settings::BELIEVED_CLOCK, &now.to_string());
                 let doubted = settings::drop_setting(settings::DOUBTED_CLOCK);
-                act::run(connection, &[believed, doubted]).await?;
+                statement::run(connection, &[believed, doubted]).await?;
                 let retention = settings::retention(connection, file).await?;
                 retention::step(connection, Cut::at(&retention, now), after).await
             });

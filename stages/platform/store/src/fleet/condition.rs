@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::act::Value;
 use crate::report::Millis;
+use crate::statement::Value;
 
 /// Different letters of what is typed, beside those of ASCII, whose capitals are looked for.
 const LETTERS: usize = 32;

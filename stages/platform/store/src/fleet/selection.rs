@@ -1,12 +1,12 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
-use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::condition::Condition;
 use crate::fleet::listing::ApplicationName;
 use crate::rule::View;
+use crate::statement::Value;
 
 /// What rows stand together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

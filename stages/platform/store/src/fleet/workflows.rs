@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use crate::act::Value;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::read;
 use crate::rows::with_rows;
 use crate::rule::View;
+use crate::statement::Value;
 use crate::store::Store;
 
 /// Which workflows are listed: all of it holds, and what is `None` holds of each.

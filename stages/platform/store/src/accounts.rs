@@ -7,9 +7,9 @@ use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::secret;
 use crate::statement::Statement;
 use crate::store::Store;
-use crate::token::random;
 
 /// Random bytes of a uid.
 const UID_BYTES: usize = 16;
@@ -274,9 +274,7 @@ fn link_for(name: &str, link: [u8; 32], until: Millis) -> Statement {
 /// Makes an account, which gets a uid that no account had.
 pub(crate) fn insert(account: &Account, now: Millis) -> Result<Statement, StoreError> {
     let sql = "INSERT INTO users (name, password, role, created_at, uid) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-    let mut bytes = [0; UID_BYTES];
-    random(&mut bytes)?;
-    let uid = hex::encode(bytes);
+    let uid = secret::random_hex::<UID_BYTES>()?;
     let Account { name, password, role } = account;
     let values = [(&**name).into(), (&**password).into(), role.name().into(), now.into(), (&*uid).into()];
     Ok(Statement::must(sql, values))

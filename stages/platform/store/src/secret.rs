@@ -5,7 +5,6 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::StoreError;
-use crate::token::random;
 
 /// Of the digits so many find the row.
 const PREFIX: usize = 8;
@@ -19,10 +18,15 @@ pub(crate) struct Minted {
     pub(crate) hash: [u8; 32],
 }
 
-/// Random digits.
+/// As many random hexadecimal digits as a token has.
 pub(crate) fn digits() -> Result<String, StoreError> {
-    let mut bytes = [0; BYTES];
-    random(&mut bytes)?;
+    random_hex::<BYTES>()
+}
+
+/// So many random bytes of the operating system, in hexadecimal.
+pub(crate) fn random_hex<const N: usize>() -> Result<String, StoreError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(StoreError::Random)?;
     Ok(hex::encode(bytes))
 }
 
@@ -51,4 +55,10 @@ pub(crate) fn prefix<'t>(mark: &str, token: &'t str) -> Option<&'t str> {
     let digits = token.strip_prefix(mark)?;
     let well = digits.len() == 2 * BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     well.then(|| digits.get(..PREFIX)).flatten()
+}
+
+/// What finds the row of a token that is named as lists show it: its mark, and the digits that find it.
+pub(crate) fn shown_prefix<'t>(mark: &str, name: &'t str) -> Option<&'t str> {
+    let well = |digits: &&str| digits.len() == PREFIX && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.strip_prefix(mark).filter(well)
 }

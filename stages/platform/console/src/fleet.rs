@@ -24,6 +24,13 @@ use crate::view::shipping::{Shipping, Trend};
 #[error("the store does not answer")]
 pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
+impl Unavailable {
+    /// Because of an error, of the store or of whatever else a page needs.
+    pub(crate) fn by(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(error.into())
+    }
+}
+
 /// Which of a resource's manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {

@@ -3,13 +3,11 @@
 //! takes: [`Fleets`] (what is known, as somebody sees it) and the accounts of a store (who may see it) - gives: a router of pages, rendered here
 //! calls: nobody - fails: a store that does not answer is a page that says so (503), never an empty list
 
-mod accounts;
 mod assets;
 mod console;
 mod filter;
 mod fleet;
 mod installation;
-mod kept;
 mod page;
 mod routes;
 mod session;

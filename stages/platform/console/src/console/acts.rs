@@ -15,7 +15,7 @@ pub(super) async fn of(
     application: &Application,
     resource: Option<&ResourceKey>,
 ) -> Result<Acts, StoreError> {
-    let store = &console.0.settings.store;
+    let store = console.store();
     let known = store.subject((&id.runtime, &id.namespace, &id.name)).await?;
     let labels = known.labels();
     let subject = known.within(&id.runtime, &id.namespace, &labels);

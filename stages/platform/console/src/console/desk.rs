@@ -42,7 +42,7 @@ impl FromRequest<Console> for Desk {
 
 impl Desk {
     pub(super) fn store(&self) -> &Store {
-        &self.console.0.settings.store
+        self.console.store()
     }
 
     pub(super) fn now(&self) -> i64 {
@@ -74,7 +74,7 @@ impl Desk {
     }
 
     pub(super) fn unread(&self, error: impl std::error::Error + Send + Sync + 'static) -> Response {
-        self.unavailable(&Unavailable(Box::new(error)))
+        self.unavailable(&Unavailable::by(error))
     }
 
     pub(super) fn unavailable(&self, error: &Unavailable) -> Response {

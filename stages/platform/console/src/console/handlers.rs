@@ -7,13 +7,12 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use stages_platform_store::{Link, Role, runtime_id};
+use stages_platform_store::{Account, Link, Role, runtime_id};
 use url::form_urlencoded;
 
 use super::desk::Desk;
 use super::form::Form;
 use super::{Console, Session, cookie, live, oidc, views};
-use crate::accounts::User;
 use crate::assets;
 use crate::filter::Filter;
 use crate::fleet::{Side, Steps, Unavailable, Window};
@@ -293,8 +292,8 @@ pub(crate) async fn sign_in_form(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> HandlerResult {
-    let any_user = console.0.accounts.any_user().await;
-    let any_user = any_user.map_err(|error| unavailable(&error, None, &headers))?;
+    let any_user = console.store().has_accounts().await;
+    let any_user = any_user.map_err(|error| unavailable(&Unavailable::by(error), None, &headers))?;
     let (next, offer) = (next_of(&query.unwrap_or_default()), oidc::offer(&console, true).await);
     let body = page::sign_in::sign_in(&SignIn { failed: None, name: "", next: &next, any_user, offer });
     Ok(send(StatusCode::OK, &outside("Sign in", theme(&headers), &body)))
@@ -313,7 +312,7 @@ fn later(mut response: Response, seconds: i64) -> Response {
 /// A wrong password stands in the audit log where there is somebody of that name: what else is typed there may be anything. The answer
 /// does not wait for it, and so does not tell which names there are.
 fn keep_wrong(console: &Console, name: String) {
-    let (store, now) = (console.0.settings.store.clone(), console.now().as_millisecond());
+    let (store, now) = (console.store().clone(), console.now().as_millisecond());
     tokio::spawn(async move {
         if let Err(error) = store.refuse_password(&name, now).await {
             let error = &*error as &(dyn std::error::Error + 'static);
@@ -344,7 +343,7 @@ pub(crate) async fn sign_in(
     let place = console.0.passwords.place().await;
     let place =
         place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
-    let user = console.0.accounts.user(&name).await.map_err(failed)?;
+    let user = console.store().account(&name).await.map_err(Unavailable::by).map_err(failed)?;
     let held = known_browser::cookie(&console.0.settings.external).read(&headers);
     let browser = held.zip(user.as_ref());
     let browser = browser.and_then(|(held, user)| known_browser::id_of(held, user, console.now()));
@@ -368,11 +367,12 @@ pub(crate) async fn sign_in(
 }
 
 /// A session of its own for each time that somebody signs in by a password, in a browser that is known from now on.
-async fn begin(console: &Console, user: &User, next: &str) -> Result<Response, Unavailable> {
-    let no_random = |error: getrandom::Error| Unavailable(error.into());
-    let token = token::fresh().map_err(no_random)?;
-    console.0.accounts.keep_session(token::digest(&token), &user.name, console.now() + SESSION_LASTS).await?;
-    let browser = known_browser::fresh(user, console.now()).map_err(no_random)?;
+async fn begin(console: &Console, user: &Account, next: &str) -> Result<Response, Unavailable> {
+    let (token, now) = (token::fresh().map_err(Unavailable::by)?, console.now());
+    let (digest, until) = (token::digest(&token), (now + SESSION_LASTS).as_millisecond());
+    let kept = console.store().keep_session(digest, &user.name, now.as_millisecond(), until).await;
+    kept.map_err(Unavailable::by)?;
+    let browser = known_browser::fresh(user, now).map_err(Unavailable::by)?;
     let known = known_browser::cookie(&console.0.settings.external);
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie(console, &token)),
@@ -390,16 +390,16 @@ pub(crate) async fn sign_out(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
 ) -> HandlerResult {
-    let ended = console.0.accounts.end_session(session.digest).await;
-    ended.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let ended = console.store().end_session(session.digest).await;
+    ended.map_err(|error| unavailable(&Unavailable::by(error), Some(&session), &headers))?;
     let gone = console.session_cookie().over();
     Ok(([(header::SET_COOKIE, gone)], Redirect::to("/sign-in")).into_response())
 }
 
 /// What a link is good for; gone where it is for nothing (any more).
 async fn link_of(console: &Console, digest: [u8; 32], headers: &HeaderMap) -> Result<Link, Response> {
-    let found = console.0.settings.store.link(digest, console.now().as_millisecond()).await;
-    let found = found.map_err(|error| unavailable(&Unavailable(Box::new(error)), None, headers))?;
+    let found = console.store().link(digest, console.now().as_millisecond()).await;
+    let found = found.map_err(|error| unavailable(&Unavailable::by(error), None, headers))?;
     found.ok_or_else(|| gone(headers))
 }
 
@@ -457,16 +457,15 @@ pub(crate) async fn welcome(
         let page = outside("Welcome", theme(&headers), &body);
         later(send(StatusCode::SERVICE_UNAVAILABLE, &page), FEW_SECONDS)
     })?;
-    let user = User { name, password: console.0.passwords.hash(place, password).await.map_err(broken)? };
+    let password = console.0.passwords.hash(place, password).await.map_err(broken)?;
+    // Whoever makes the first account is an admin; a link for somebody's password changes nothing but that.
+    let user = Account { name, password, role: Role::Admin };
+    let (store, now) = (console.store(), console.now().as_millisecond());
     let used = match whose(&link) {
-        None => console.0.accounts.use_link(digest, console.now(), user.clone()).await,
-        Some(name) => {
-            let now = console.now().as_millisecond();
-            let used = console.0.settings.store.use_link_for(digest, now, name, &user.password).await;
-            used.map_err(|error| Unavailable(Box::new(error)))
-        }
+        None => store.use_link(digest, now, &user).await,
+        Some(name) => store.use_link_for(digest, now, name, &user.password).await,
     };
-    if !used.map_err(failed)? {
+    if !used.map_err(Unavailable::by).map_err(failed)? {
         return Err(gone(&headers));
     }
     begin(&console, &user, "/").await.map_err(failed)

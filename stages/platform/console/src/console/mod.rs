@@ -27,7 +27,6 @@ use stages_client::OwnCookie;
 use stages_platform_store::{Access, Retention, Role, Store};
 use url::form_urlencoded;
 
-use crate::accounts::Accounts;
 use crate::fleet::{Fleet, Fleets, Unavailable};
 use crate::page;
 use crate::routes::{self, Who};
@@ -60,7 +59,6 @@ pub struct Settings {
 
 struct Inner {
     fleets: Arc<dyn Fleets>,
-    accounts: Arc<dyn Accounts>,
     settings: Settings,
     passwords: Passwords,
     throttle: Throttle,
@@ -94,9 +92,8 @@ impl Console {
     /// Over what is known and who may see it; live streams end with `stop`.
     #[must_use]
     pub fn new(fleets: Arc<dyn Fleets>, settings: Settings, stop: Shutdown) -> Self {
-        let accounts: Arc<dyn Accounts> = Arc::new(settings.store.clone());
         let (passwords, throttle, attempts) = (Passwords::new(), Throttle::default(), Throttle::default());
-        Self(Arc::new(Inner { fleets, accounts, settings, passwords, throttle, attempts, stop }))
+        Self(Arc::new(Inner { fleets, settings, passwords, throttle, attempts, stop }))
     }
 
     /// A fresh link that makes the first user; `None` where there is one already.
@@ -104,12 +101,13 @@ impl Console {
     /// # Errors
     /// [`Unavailable`] when the link cannot be kept.
     pub async fn first_link(&self) -> Result<Option<SignInLink>, Unavailable> {
-        if self.0.accounts.any_user().await? {
+        if self.store().has_accounts().await.map_err(Unavailable::by)? {
             return Ok(None);
         }
-        let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
+        let token = token::fresh().map_err(Unavailable::by)?;
         let until = self.now() + link::LASTS;
-        self.0.accounts.keep_link(token::digest(&token), until).await?;
+        let kept = self.store().keep_link(token::digest(&token), until.as_millisecond()).await;
+        kept.map_err(Unavailable::by)?;
         let external = self.0.settings.external.trim_end_matches('/');
         Ok(Some(SignInLink(format!("{external}/welcome?token={token}"))))
     }
@@ -140,14 +138,9 @@ impl Console {
 
     /// Whose session it is, with what they see now.
     async fn session(&self, digest: [u8; 32]) -> Result<Option<Session>, Unavailable> {
-        let Some(user) = self.0.accounts.session(digest, self.now()).await? else { return Ok(None) };
-        let access = self
-            .0
-            .settings
-            .store
-            .access(&user, self.now().as_millisecond())
-            .await
-            .map_err(|error| Unavailable(error.into()))?;
+        let (store, now) = (self.store(), self.now().as_millisecond());
+        let Some(user) = store.session(digest, now).await.map_err(Unavailable::by)? else { return Ok(None) };
+        let access = store.access(&user, now).await.map_err(Unavailable::by)?;
         // Whoever was taken away just now has no session either.
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
@@ -169,9 +162,12 @@ impl Console {
         session: &Session,
         (runtime, namespace, name): (String, String, String),
     ) -> Result<ApplicationId, Unavailable> {
-        let called = self.0.settings.store.seen_runtime(&session.access, &runtime).await;
-        let called = called.map_err(|error| Unavailable(error.into()))?;
+        let called = self.store().seen_runtime(&session.access, &runtime).await.map_err(Unavailable::by)?;
         Ok(ApplicationId { runtime: called.unwrap_or(runtime), namespace, name })
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.settings.store
     }
 
     fn session_cookie(&self) -> OwnCookie {

@@ -240,15 +240,15 @@ async fn enter(
     claims: &Claims,
     identity: &Identity,
 ) -> Result<Result<String, String>, Unavailable> {
-    let store = &console.0.settings.store;
+    let store = console.store();
     let now = console.now();
     if !oidc.domains.is_empty() && !is_of(&oidc.domains, claims.email.as_deref()) {
         let (host, domains) = (oidc.provider.issuer().host(), oidc.domains.join(", "));
         return Ok(Err(format!("Only addresses at {domains} that {host} has verified come in here.")));
     }
-    let known = match store.identified(identity).await.map_err(failed)? {
+    let known = match store.identified(identity).await.map_err(Unavailable::by)? {
         Some(known) => Ok(known),
-        None if !store.has_accounts().await.map_err(failed)? => Err(NOBODY_YET),
+        None if !store.has_accounts().await.map_err(Unavailable::by)? => Err(NOBODY_YET),
         None if !oidc.creates_users => Err(NO_ACCOUNT),
         None => add(console, claims, identity).await?.ok_or(TAKEN),
     };
@@ -257,13 +257,13 @@ async fn enter(
         Ok(known) => known,
         Err(why) => return Ok(Err(why.to_owned())),
     };
-    let session = token::fresh().map_err(|error| Unavailable(error.into()))?;
+    let session = token::fresh().map_err(Unavailable::by)?;
     let until = now + SESSION_LASTS;
     let (digest, provided) =
         (token::digest(&session), provided(&oidc.teams, oidc.admin_group.as_deref(), &claims.groups));
     let (now, until) = (now.as_millisecond(), until.as_millisecond());
     let signed_in =
-        store.sign_in_identified(digest, identity, &provided, now, until).await.map_err(failed)?;
+        store.sign_in_identified(digest, identity, &provided, now, until).await.map_err(Unavailable::by)?;
     if !signed_in {
         // Disabled or taken away just now.
         return Ok(Err(DISABLED.to_owned()));
@@ -279,15 +279,15 @@ async fn add(
     claims: &Claims,
     identity: &Identity,
 ) -> Result<Option<Identified>, Unavailable> {
-    let store = &console.0.settings.store;
+    let store = console.store();
     for name in names(claims, identity) {
         let account = Account { name: name.clone(), password: String::new(), role: Role::Member };
         let now = console.now().as_millisecond();
-        if store.add_identified(&account, identity, now).await.map_err(failed)? {
+        if store.add_identified(&account, identity, now).await.map_err(Unavailable::by)? {
             return Ok(Some(Identified { name, disabled: false }));
         }
         // They came twice at once, and the other was faster.
-        if let Some(known) = store.identified(identity).await.map_err(failed)? {
+        if let Some(known) = store.identified(identity).await.map_err(Unavailable::by)? {
             return Ok(Some(known));
         }
     }
@@ -306,7 +306,7 @@ async fn link_to(
     }
     let by = By { who: user.to_owned(), how: "session" };
     let now = console.now().as_millisecond();
-    let linked = console.0.settings.store.link_identity(&by, user, identity, now).await.map_err(failed)?;
+    let linked = console.store().link_identity(&by, user, identity, now).await.map_err(Unavailable::by)?;
     Ok(if linked { Ok(()) } else { Err(Refusal::new(StatusCode::CONFLICT, LINKED_ALREADY)) })
 }
 
@@ -317,7 +317,7 @@ async fn refuse(console: &Console, identity: &Identity, why: String) -> Result<R
         return Ok(Refusal::new(StatusCode::TOO_MANY_REQUESTS, why));
     }
     let now = console.now().as_millisecond();
-    console.0.settings.store.refuse_identified(identity, &why, now).await.map_err(failed)?;
+    console.store().refuse_identified(identity, &why, now).await.map_err(Unavailable::by)?;
     Ok(Refusal::new(StatusCode::FORBIDDEN, why))
 }
 
@@ -325,15 +325,11 @@ fn refused_name(identity: &Identity) -> String {
     format!("{} {}", identity.issuer, identity.subject)
 }
 
-fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Unavailable {
-    Unavailable(error.into())
-}
-
 /// The page to sign in, with what went wrong.
 async fn shown(console: &Console, headers: &HeaderMap, next: &str, refusal: Refusal) -> Response {
-    let any_user = match console.0.accounts.any_user().await {
+    let any_user = match console.store().has_accounts().await {
         Ok(any_user) => any_user,
-        Err(error) => return unavailable(&error, None, headers),
+        Err(error) => return unavailable(&Unavailable::by(error), None, headers),
     };
     let offer = offer(console, false).await;
     let body = page::sign_in(&SignIn { failed: Some(&refusal.why), name: "", next, any_user, offer });

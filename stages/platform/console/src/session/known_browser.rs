@@ -10,9 +10,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::{SignedDuration, Timestamp};
 use sha2::Sha256;
 use stages_client::OwnCookie;
+use stages_platform_store::Account;
 
 use super::token;
-use crate::accounts::User;
 
 /// A browser is known for so long after somebody signed in.
 pub(crate) const LASTS: SignedDuration = SignedDuration::from_hours(180 * 24);
@@ -25,7 +25,7 @@ pub(crate) fn cookie(external: &str) -> OwnCookie {
 }
 
 /// What a browser holds from now on that this user has signed in with.
-pub(crate) fn fresh(user: &User, now: Timestamp) -> Result<String, getrandom::Error> {
+pub(crate) fn fresh(user: &Account, now: Timestamp) -> Result<String, getrandom::Error> {
     let signed = format!("{}.{}", token::fresh()?, (now + LASTS).as_second());
     // There is a code of whoever has a password, and nobody else signs in by one.
     let code = code(&signed, user).map(|code| URL_SAFE_NO_PAD.encode(code.finalize().into_bytes()));
@@ -33,7 +33,7 @@ pub(crate) fn fresh(user: &User, now: Timestamp) -> Result<String, getrandom::Er
 }
 
 /// The id of a browser by what it holds; `None`: this user never signed in with it, or it is over.
-pub(crate) fn id_of<'c>(held: &'c str, user: &User, now: Timestamp) -> Option<&'c str> {
+pub(crate) fn id_of<'c>(held: &'c str, user: &Account, now: Timestamp) -> Option<&'c str> {
     let (signed, told) = held.rsplit_once('.')?;
     let told = URL_SAFE_NO_PAD.decode(told).ok()?;
     code(signed, user)?.verify_slice(&told).ok()?;
@@ -41,7 +41,7 @@ pub(crate) fn id_of<'c>(held: &'c str, user: &User, now: Timestamp) -> Option<&'
     (now.as_second() < until.parse().ok()?).then_some(id)
 }
 
-fn code(signed: &str, User { name, password }: &User) -> Option<Hmac<Sha256>> {
+fn code(signed: &str, Account { name, password, .. }: &Account) -> Option<Hmac<Sha256>> {
     // Anybody could make the code of an account without a password.
     let mut code =
         Hmac::<Sha256>::new_from_slice(password.as_bytes()).ok().filter(|_| !password.is_empty())?;
@@ -54,9 +54,15 @@ fn code(signed: &str, User { name, password }: &User) -> Option<Hmac<Sha256>> {
 
 #[cfg(test)]
 mod tests {
+    use stages_platform_store::Role;
+
     use super::*;
 
     const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+    fn user(name: &str, password: &str) -> Account {
+        Account { name: name.to_owned(), password: password.to_owned(), role: Role::Member }
+    }
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_900_000_000).unwrap()
@@ -64,7 +70,6 @@ mod tests {
 
     #[test]
     fn a_browser_is_known_to_one_user_with_one_password() {
-        let user = |name: &str, password: &str| User { name: name.to_owned(), password: password.to_owned() };
         let ada = user("ada", "$argon2id$one");
         let held = fresh(&ada, now()).unwrap();
         assert_eq!(id_of(&held, &ada, now()), held.split('.').next());
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_cookie_that_was_copied_ends_when_the_browsers_own_does() {
-        let ada = User { name: "ada".to_owned(), password: "$argon2id$one".to_owned() };
+        let ada = user("ada", "$argon2id$one");
         let held = fresh(&ada, now()).unwrap();
         let end = now() + LASTS;
         assert!(id_of(&held, &ada, end - SECOND).is_some());

@@ -24,9 +24,9 @@ use crate::limits::{self, Limits};
 use crate::lock_wait;
 use crate::migrations::MIGRATIONS;
 
-/// Connections that read, beside the one that writes,
+/// Connections that read what somebody asks for, beside the one that writes.
 const READERS: u32 = 4;
-/// and beside those by which it is told who asks: what is read for long keeps nobody out.
+/// Connections by which it is told who asks, beside those: what is read for long keeps nobody out.
 const LOOKUPS: u32 = 4;
 /// Statements that a connection that writes has read: of each for many rows there is one for every power of two.
 const STATEMENTS: usize = 256;
@@ -71,24 +71,39 @@ impl fmt::Display for Place {
     }
 }
 
+/// Connections of one kind to either database; cloning shares.
+#[derive(Debug, Clone)]
+enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool, Limits),
+}
+
+impl Pool {
+    async fn acquire(&self) -> Result<Connection, StoreError> {
+        Ok(match self {
+            Self::Sqlite(pool) => Connection::from(pool.acquire().await?),
+            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
+        })
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool, _) => pool.close().await,
+        }
+    }
+}
+
 /// The pools; cloning shares.
 #[derive(Debug, Clone)]
-pub(crate) enum Database {
-    Sqlite {
-        writer: SqlitePool,
-        readers: SqlitePool,
-        lookups: SqlitePool,
-        /// Held for as long as the store is open; another process has it where this one is a guest.
-        _lock: Option<Arc<FileLock>>,
-    },
-    Postgres {
-        writer: PgPool,
-        readers: PgPool,
-        lookups: PgPool,
-        limits: Limits,
-        /// A newer version has brought the tables to its shape since they were opened.
-        is_newer: Arc<AtomicBool>,
-    },
+pub(crate) struct Database {
+    writer: Pool,
+    readers: Pool,
+    lookups: Pool,
+    /// Of Postgres: a newer version has brought the tables to its shape since they were opened.
+    is_newer: Arc<AtomicBool>,
+    /// Of SQLite: held for as long as the store is open; another process has it where this one is a guest.
+    _lock: Option<Arc<FileLock>>,
 }
 
 impl Database {
@@ -116,8 +131,7 @@ impl Database {
                 if is_new {
                     migrate(&pool, &options, limits).await?;
                 }
-                let (writer, readers, is_newer) = (pool.clone(), pool.clone(), Arc::default());
-                Ok(Self::Postgres { writer, readers, lookups: pool, limits, is_newer })
+                Ok(Self::of_one(Pool::Postgres(pool, limits)))
             }
         }
     }
@@ -136,7 +150,13 @@ impl Database {
         if is_new(applied.as_ref())? {
             migrator(|(.., sqlite, _)| sqlite).run(&pool).await.map_err(migration)?;
         }
-        Ok(Self::Sqlite { writer: pool.clone(), readers: pool.clone(), lookups: pool, _lock: None })
+        Ok(Self::of_one(Pool::Sqlite(pool)))
+    }
+
+    /// For a moment: whatever is done is done over one connection.
+    fn of_one(pool: Pool) -> Self {
+        let (writer, readers) = (pool.clone(), pool.clone());
+        Self { writer, readers, lookups: pool, is_newer: Arc::default(), _lock: None }
     }
 
     async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
@@ -160,7 +180,8 @@ impl Database {
         let some = |most| SqlitePoolOptions::new().max_connections(most).acquire_timeout(PATIENCE);
         let readers = some(READERS).connect_with(reading.clone()).await?;
         let lookups = some(LOOKUPS).connect_with(reading).await?;
-        Ok(Self::Sqlite { writer, readers, lookups, _lock: Some(Arc::new(lock)) })
+        let [writer, readers, lookups] = [writer, readers, lookups].map(Pool::Sqlite);
+        Ok(Self { writer, readers, lookups, is_newer: Arc::default(), _lock: Some(Arc::new(lock)) })
     }
 
     async fn open_postgres(url: &str, limits: Limits) -> Result<Self, StoreError> {
@@ -169,70 +190,42 @@ impl Database {
         let some = |most| limits.watch(PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE));
         let readers = some(READERS).connect_lazy_with(options.clone());
         let lookups = some(LOOKUPS).connect_lazy_with(options);
-        Ok(Self::Postgres { writer, readers, lookups, limits, is_newer: Arc::default() })
+        let [writer, readers, lookups] = [writer, readers, lookups].map(|pool| Pool::Postgres(pool, limits));
+        Ok(Self { writer, readers, lookups, is_newer: Arc::default(), _lock: None })
     }
 
     /// Remembers whose the tables are, by how it went to begin to write.
     pub(crate) fn begun(&self, begun: &Result<(), StoreError>) {
-        if let Self::Postgres { is_newer, .. } = self {
-            match begun {
-                Ok(()) => is_newer.store(false, Ordering::Relaxed),
-                Err(StoreError::Newer) => is_newer.store(true, Ordering::Relaxed),
-                // It says nothing of them.
-                Err(_) => {}
-            }
+        match begun {
+            Ok(()) => self.is_newer.store(false, Ordering::Relaxed),
+            Err(StoreError::Newer) => self.is_newer.store(true, Ordering::Relaxed),
+            // It says nothing of them.
+            Err(_) => {}
         }
     }
 
     /// Whether a newer version has the tables, by what was to be written last.
     pub(crate) fn is_newer(&self) -> bool {
-        match self {
-            Self::Sqlite { .. } => false,
-            Self::Postgres { is_newer, .. } => is_newer.load(Ordering::Relaxed),
-        }
+        self.is_newer.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {
-        Ok(match self {
-            Self::Sqlite { writer, .. } => Connection::from(writer.acquire().await?),
-            Self::Postgres { writer, limits, .. } => {
-                Connection::to_postgres(writer.acquire().await?, *limits)
-            }
-        })
+        self.writer.acquire().await
     }
 
     pub(crate) async fn to_read(&self) -> Result<Connection, StoreError> {
-        Ok(match self {
-            Self::Sqlite { readers, .. } => Connection::from(readers.acquire().await?),
-            Self::Postgres { readers, limits, .. } => {
-                Connection::to_postgres(readers.acquire().await?, *limits)
-            }
-        })
+        self.readers.acquire().await
     }
 
     /// For what tells who asks.
     pub(crate) async fn to_look_up(&self) -> Result<Connection, StoreError> {
-        Ok(match self {
-            Self::Sqlite { lookups, .. } => Connection::from(lookups.acquire().await?),
-            Self::Postgres { lookups, limits, .. } => {
-                Connection::to_postgres(lookups.acquire().await?, *limits)
-            }
-        })
+        self.lookups.acquire().await
     }
 
     pub(crate) async fn close(&self) {
-        match self {
-            Self::Sqlite { writer, readers, lookups, .. } => {
-                lookups.close().await;
-                readers.close().await;
-                writer.close().await;
-            }
-            Self::Postgres { writer, readers, lookups, .. } => {
-                lookups.close().await;
-                readers.close().await;
-                writer.close().await;
-            }
-        }
+        self.lookups.close().await;
+        self.readers.close().await;
+        self.writer.close().await;
     }
 }
 

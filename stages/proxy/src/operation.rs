@@ -30,157 +30,109 @@ const fn acts(name: &'static str, action: &'static str, entity: &'static str) ->
     Operation { name, action: Some(action), entity, is_act: true }
 }
 
-#[expect(missing_docs, reason = "each is named after the field that it is")]
-impl Operation {
-    pub const VERSION_INFO: Self = reads("versionInfo", APPLICATIONS);
-    pub const RUNTIME_STATUS: Self = reads("runtimeStatus", APPLICATIONS);
-    pub const RESOURCE_TREE: Self = reads("resourceTree", APPLICATIONS);
-    pub const MANAGED_RESOURCES: Self = reads("managedResources", APPLICATIONS);
-    pub const APPLICATION_DIFF: Self = reads("applicationDiff", APPLICATIONS);
-    pub const APPLICATION_HISTORY: Self = reads("applicationHistory", APPLICATIONS);
-    pub const APPLICATION_EVENTS: Self = reads("applicationEvents", APPLICATIONS);
-    pub const RESOURCE_ACTIONS: Self = reads("resourceActions", APPLICATIONS);
-    pub const APPLICATION_LINKS: Self = reads("applicationLinks", APPLICATIONS);
+/// Reads what no rule grants.
+const fn admins_look(name: &'static str, entity: &'static str) -> Operation {
+    Operation { name, action: None, entity, is_act: false }
+}
+
+/// Does what no rule grants.
+const fn admins_act(name: &'static str, entity: &'static str) -> Operation {
+    Operation { name, action: None, entity, is_act: true }
+}
+
+/// Each operation as a constant of its name, and all of them together.
+macro_rules! operations {
+    ($($name:ident = $operation:expr;)*) => {
+        #[expect(missing_docs, reason = "each is named after the field that it is")]
+        impl Operation {
+            $(pub const $name: Self = $operation;)*
+        }
+
+        impl Operation {
+            /// All of the schema, in its order.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+        }
+    };
+}
+
+operations! {
+    VERSION_INFO = reads("versionInfo", APPLICATIONS);
+    RUNTIME_STATUS = reads("runtimeStatus", APPLICATIONS);
+    RESOURCE_TREE = reads("resourceTree", APPLICATIONS);
+    MANAGED_RESOURCES = reads("managedResources", APPLICATIONS);
+    APPLICATION_DIFF = reads("applicationDiff", APPLICATIONS);
+    APPLICATION_HISTORY = reads("applicationHistory", APPLICATIONS);
+    APPLICATION_EVENTS = reads("applicationEvents", APPLICATIONS);
+    RESOURCE_ACTIONS = reads("resourceActions", APPLICATIONS);
+    APPLICATION_LINKS = reads("applicationLinks", APPLICATIONS);
     // Argo CD is asked about whatever project and repository are named, with the account of the runtime: no rule knows of these.
-    pub const REPOSITORY_APP_DETAILS: Self =
-        looks("repositoryAppDetails", "CREATE", APPLICATIONS).of_admins();
-    pub const VALIDATE_APPLICATION: Self = looks("validateApplication", "CREATE", APPLICATIONS).of_admins();
-    pub const ROLLOUT: Self = reads("rollout", APPLICATIONS);
-    pub const ANALYSIS_RUNS: Self = reads("analysisRuns", APPLICATIONS);
-    pub const WORKFLOW_LIST: Self = reads("workflows", WORKFLOWS);
-    pub const WORKFLOW: Self = reads("workflow", WORKFLOWS);
+    REPOSITORY_APP_DETAILS = admins_look("repositoryAppDetails", APPLICATIONS);
+    VALIDATE_APPLICATION = admins_look("validateApplication", APPLICATIONS);
+    ROLLOUT = reads("rollout", APPLICATIONS);
+    ANALYSIS_RUNS = reads("analysisRuns", APPLICATIONS);
+    WORKFLOW_LIST = reads("workflows", WORKFLOWS);
+    WORKFLOW = reads("workflow", WORKFLOWS);
 
-    pub const GIT_INTEGRATIONS: Self = reads("gitIntegrations", GIT);
-    pub const GIT_INTEGRATION: Self = reads("gitIntegration", GIT);
-    pub const GIT_TOKEN: Self = reads("gitToken", GIT);
-    pub const VALIDATE_GIT: Self = looks("validateGitProvider", "CREATE", GIT);
-    pub const GIT_REPOSITORIES: Self = reads("gitRepositories", GIT);
-    pub const GIT_ORGANIZATIONS: Self = reads("gitOrganizations", GIT);
-    pub const REPOSITORY_BRANCHES: Self = reads("repositoryBranchesAndTags", GIT);
-    pub const REPOSITORY_FILES: Self = reads("repositoryFiles", GIT);
-    pub const READ_FILE: Self = reads("readFile", GIT);
+    GIT_INTEGRATIONS = reads("gitIntegrations", GIT);
+    GIT_INTEGRATION = reads("gitIntegration", GIT);
+    GIT_TOKEN = reads("gitToken", GIT);
+    VALIDATE_GIT = looks("validateGitProvider", "CREATE", GIT);
+    GIT_REPOSITORIES = reads("gitRepositories", GIT);
+    GIT_ORGANIZATIONS = reads("gitOrganizations", GIT);
+    REPOSITORY_BRANCHES = reads("repositoryBranchesAndTags", GIT);
+    REPOSITORY_FILES = reads("repositoryFiles", GIT);
+    READ_FILE = reads("readFile", GIT);
 
-    pub const SEALING_CERTIFICATE: Self = reads("sealingCertificate", GIT);
+    SEALING_CERTIFICATE = reads("sealingCertificate", GIT);
 
-    pub const SYNC: Self = acts("syncApplication", "SYNC", APPLICATIONS);
-    pub const TERMINATE_OPERATION: Self = acts("terminateOperation", "TERMINATE_SYNC", APPLICATIONS);
-    pub const REFRESH: Self = acts("refreshApplication", "REFRESH", APPLICATIONS);
-    pub const ROLLBACK: Self = acts("rollbackApplication", "APP_ROLLBACK", APPLICATIONS);
-    pub const DELETE_RESOURCE: Self = acts("deleteResource", "DELETE_RESOURCE", APPLICATIONS);
-    pub const RESTART: Self = acts("restartResource", "RESTART", APPLICATIONS);
-    pub const RUN_ACTION: Self =
-        Self { name: "runResourceAction", action: None, entity: APPLICATIONS, is_act: true };
-    pub const PROMOTE: Self = acts("promoteRollout", "ROLLOUT_RESUME", APPLICATIONS);
-    pub const PAUSE: Self = acts("pauseRollout", "ROLLOUT_PAUSE", APPLICATIONS);
-    pub const RESUME: Self = acts("resumeRollout", "ROLLOUT_RESUME", APPLICATIONS);
-    pub const ABORT: Self = acts("abortRollout", "ROLLOUT_ABORT", APPLICATIONS);
-    pub const RETRY: Self = acts("retryRollout", "ROLLOUT_RETRY", APPLICATIONS);
-    pub const RESTART_ROLLOUT: Self = acts("restartRollout", "ROLLOUT_RESTART", APPLICATIONS);
-    pub const SKIP_STEP: Self = acts("skipCurrentStep", "ROLLOUT_SKIP_CURRENT_STEP", APPLICATIONS);
-    pub const ROLLBACK_ROLLOUT: Self = acts("rollbackRollout", "APP_ROLLBACK", APPLICATIONS);
+    SYNC = acts("syncApplication", "SYNC", APPLICATIONS);
+    TERMINATE_OPERATION = acts("terminateOperation", "TERMINATE_SYNC", APPLICATIONS);
+    REFRESH = acts("refreshApplication", "REFRESH", APPLICATIONS);
+    ROLLBACK = acts("rollbackApplication", "APP_ROLLBACK", APPLICATIONS);
+    DELETE_RESOURCE = acts("deleteResource", "DELETE_RESOURCE", APPLICATIONS);
+    RESTART = acts("restartResource", "RESTART", APPLICATIONS);
+    RUN_ACTION = admins_act("runResourceAction", APPLICATIONS);
+    PROMOTE = acts("promoteRollout", "ROLLOUT_RESUME", APPLICATIONS);
+    PAUSE = acts("pauseRollout", "ROLLOUT_PAUSE", APPLICATIONS);
+    RESUME = acts("resumeRollout", "ROLLOUT_RESUME", APPLICATIONS);
+    ABORT = acts("abortRollout", "ROLLOUT_ABORT", APPLICATIONS);
+    RETRY = acts("retryRollout", "ROLLOUT_RETRY", APPLICATIONS);
+    RESTART_ROLLOUT = acts("restartRollout", "ROLLOUT_RESTART", APPLICATIONS);
+    SKIP_STEP = acts("skipCurrentStep", "ROLLOUT_SKIP_CURRENT_STEP", APPLICATIONS);
+    ROLLBACK_ROLLOUT = acts("rollbackRollout", "APP_ROLLBACK", APPLICATIONS);
 
-    pub const CREATE_WORKFLOW: Self = acts("createWorkflowFromTemplate", "CREATE", WORKFLOWS);
-    pub const RETRY_WORKFLOW: Self = acts("retryWorkflow", "RESUBMIT", WORKFLOWS);
-    pub const RESUBMIT_WORKFLOW: Self = acts("resubmitWorkflow", "RESUBMIT", WORKFLOWS);
-    pub const TERMINATE_WORKFLOW: Self = acts("terminateWorkflow", "TERMINATE", WORKFLOWS);
-    pub const STOP_WORKFLOW: Self = acts("stopWorkflow", "STOP", WORKFLOWS);
-    pub const SUSPEND_WORKFLOW: Self = acts("suspendWorkflow", "STOP", WORKFLOWS);
-    pub const RESUME_WORKFLOW: Self = acts("resumeWorkflow", "STOP", WORKFLOWS);
+    CREATE_WORKFLOW = acts("createWorkflowFromTemplate", "CREATE", WORKFLOWS);
+    RETRY_WORKFLOW = acts("retryWorkflow", "RESUBMIT", WORKFLOWS);
+    RESUBMIT_WORKFLOW = acts("resubmitWorkflow", "RESUBMIT", WORKFLOWS);
+    TERMINATE_WORKFLOW = acts("terminateWorkflow", "TERMINATE", WORKFLOWS);
+    STOP_WORKFLOW = acts("stopWorkflow", "STOP", WORKFLOWS);
+    SUSPEND_WORKFLOW = acts("suspendWorkflow", "STOP", WORKFLOWS);
+    RESUME_WORKFLOW = acts("resumeWorkflow", "STOP", WORKFLOWS);
 
-    pub const ADD_GIT: Self = acts("addGitIntegration", "CREATE", GIT).of_admins();
-    pub const EDIT_GIT: Self = acts("editGitIntegration", "CREATE", GIT).of_admins();
-    pub const REMOVE_GIT: Self = acts("removeGitIntegration", "CREATE", GIT).of_admins();
-    pub const REGISTER_GIT: Self = acts("registerToGitIntegration", "CREATE", GIT);
-    pub const BEGIN_GIT_AUTH: Self = acts("beginGitAuth", "CREATE", GIT);
-    pub const FINISH_GIT_AUTH: Self = acts("finishGitAuth", "CREATE", GIT);
-    pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
-    pub const UPDATE_RUNTIME_GIT_TOKEN: Self = acts("updateRuntimeGitToken", "CREATE", GIT).of_admins();
-    pub const COMMIT_FILES: Self = acts("commitFiles", "CREATE", GIT);
-    pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
-    pub const CREATE_PULL_REQUEST: Self = acts("createPullRequest", "CREATE", GIT);
+    ADD_GIT = admins_act("addGitIntegration", GIT);
+    EDIT_GIT = admins_act("editGitIntegration", GIT);
+    REMOVE_GIT = admins_act("removeGitIntegration", GIT);
+    REGISTER_GIT = acts("registerToGitIntegration", "CREATE", GIT);
+    BEGIN_GIT_AUTH = acts("beginGitAuth", "CREATE", GIT);
+    FINISH_GIT_AUTH = acts("finishGitAuth", "CREATE", GIT);
+    DEREGISTER_GIT = acts("deregisterFromGitIntegration", "CREATE", GIT);
+    UPDATE_RUNTIME_GIT_TOKEN = admins_act("updateRuntimeGitToken", GIT);
+    COMMIT_FILES = acts("commitFiles", "CREATE", GIT);
+    DELETE_FILES = acts("deleteFiles", "CREATE", GIT);
+    CREATE_PULL_REQUEST = acts("createPullRequest", "CREATE", GIT);
 
-    pub const SEAL_SECRET: Self = acts("sealSecret", "CREATE", GIT);
+    SEAL_SECRET = acts("sealSecret", "CREATE", GIT);
 
-    pub const APPLICATION_LOGS: Self =
-        Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
-    pub const WORKFLOW_LOGS: Self =
-        Self { name: "workflowLogs", action: Some("ACCESS_LOGS"), entity: WORKFLOWS, is_act: true };
+    APPLICATION_LOGS = acts("applicationLogs", "VIEW_POD_LOGS", APPLICATIONS);
+    WORKFLOW_LOGS = acts("workflowLogs", "ACCESS_LOGS", WORKFLOWS);
 
-    pub const COMPONENT_LOGS: Self =
-        Self { name: "componentLogs", action: None, entity: APPLICATIONS, is_act: true };
-
-    /// Beside the schema: the archive of the runtime's own logs.
-    pub const DOWNLOAD_LOGS: Self =
-        Self { name: "downloadLogs", action: None, entity: APPLICATIONS, is_act: true };
-
-    /// All of the schema, in its order.
-    pub const ALL: [Self; 62] = [
-        Self::VERSION_INFO,
-        Self::RUNTIME_STATUS,
-        Self::RESOURCE_TREE,
-        Self::MANAGED_RESOURCES,
-        Self::APPLICATION_DIFF,
-        Self::APPLICATION_HISTORY,
-        Self::APPLICATION_EVENTS,
-        Self::RESOURCE_ACTIONS,
-        Self::APPLICATION_LINKS,
-        Self::REPOSITORY_APP_DETAILS,
-        Self::VALIDATE_APPLICATION,
-        Self::ROLLOUT,
-        Self::ANALYSIS_RUNS,
-        Self::WORKFLOW_LIST,
-        Self::WORKFLOW,
-        Self::GIT_INTEGRATIONS,
-        Self::GIT_INTEGRATION,
-        Self::GIT_TOKEN,
-        Self::VALIDATE_GIT,
-        Self::GIT_REPOSITORIES,
-        Self::GIT_ORGANIZATIONS,
-        Self::REPOSITORY_BRANCHES,
-        Self::REPOSITORY_FILES,
-        Self::READ_FILE,
-        Self::SEALING_CERTIFICATE,
-        Self::SYNC,
-        Self::TERMINATE_OPERATION,
-        Self::REFRESH,
-        Self::ROLLBACK,
-        Self::DELETE_RESOURCE,
-        Self::RESTART,
-        Self::RUN_ACTION,
-        Self::PROMOTE,
-        Self::PAUSE,
-        Self::RESUME,
-        Self::ABORT,
-        Self::RETRY,
-        Self::RESTART_ROLLOUT,
-        Self::SKIP_STEP,
-        Self::ROLLBACK_ROLLOUT,
-        Self::CREATE_WORKFLOW,
-        Self::RETRY_WORKFLOW,
-        Self::RESUBMIT_WORKFLOW,
-        Self::TERMINATE_WORKFLOW,
-        Self::STOP_WORKFLOW,
-        Self::SUSPEND_WORKFLOW,
-        Self::RESUME_WORKFLOW,
-        Self::ADD_GIT,
-        Self::EDIT_GIT,
-        Self::REMOVE_GIT,
-        Self::REGISTER_GIT,
-        Self::BEGIN_GIT_AUTH,
-        Self::FINISH_GIT_AUTH,
-        Self::DEREGISTER_GIT,
-        Self::UPDATE_RUNTIME_GIT_TOKEN,
-        Self::COMMIT_FILES,
-        Self::DELETE_FILES,
-        Self::CREATE_PULL_REQUEST,
-        Self::SEAL_SECRET,
-        Self::APPLICATION_LOGS,
-        Self::WORKFLOW_LOGS,
-        Self::COMPONENT_LOGS,
-    ];
+    COMPONENT_LOGS = admins_act("componentLogs", APPLICATIONS);
 }
 
 impl Operation {
+    /// Beside the schema: the archive of the runtime's own logs.
+    pub const DOWNLOAD_LOGS: Self = admins_act("downloadLogs", APPLICATIONS);
+
     /// The same for admins alone.
     pub(crate) const fn of_admins(self) -> Self {
         Self { action: None, ..self }

@@ -42,9 +42,9 @@ pub(super) const ENTITIES: &str = concat!(
 pub(super) const NAMESAKES: &str = concat!(
     "SELECT named.column1, ",
     entity!(),
-    ", a.id, a.epoch, ",
+    ", a.namespace, a.name, a.id, a.epoch, ",
     indexed!(),
-    ", a.namespace, a.name FROM (VALUES ROWS) AS named CROSS JOIN entities e CROSS JOIN applications a \
+    " FROM (VALUES ROWS) AS named CROSS JOIN entities e CROSS JOIN applications a \
      LEFT JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL \
      WHERE a.id = e.application_id AND e.id = (SELECT s.id FROM entities s JOIN applications o ON o.id = s.application_id \
      WHERE s.name = named.column3 AND s.name <> '' AND s.kind = named.column4 AND s.namespace = named.column5 AND s.api_version = named.column6 \
@@ -121,10 +121,10 @@ async fn namesakes<'a>(
         .collect();
     for row in with_rows(connection, NAMESAKES, &rows).await? {
         let Some(&(runtime, resource)) = asked(&row, &alone)? else { continue };
-        let key = (runtime, Cow::Owned(row.text(29)?), Cow::Owned(row.text(30)?));
+        let key = (runtime, Cow::Owned(row.text(13)?), Cow::Owned(row.text(14)?));
         let place = match known.application(&key) {
             Some(place) => place,
-            None => known.add_application(application(&row, 13, key)?),
+            None => known.add_application(application(&row, 15, key)?),
         };
         read_entity(known, &row, place, Some(resource))?;
     }

@@ -65,9 +65,9 @@ impl RetentionDays {
 
     /// With the rest of what was set in the file.
     #[must_use]
-    pub fn over(self, file: Retention) -> Retention {
+    pub fn over(self, default: Retention) -> Retention {
         let days = |days: u32| Duration::from_secs(u64::from(days) * 86_400);
-        Retention { history: days(self.history), keys: days(self.keys), interval: file.interval }
+        Retention { history: days(self.history), keys: days(self.keys), interval: default.interval }
     }
 }
 
@@ -80,10 +80,13 @@ pub(crate) async fn setting<T: DeserializeOwned>(
     row.map(|row| Ok(serde_json::from_str(&row.text(0)?)?)).transpose()
 }
 
-/// How long what is kept, where a file says something else: a page of whichever process may have set it.
-pub(crate) async fn retention(connection: &mut Connection, file: Retention) -> Result<Retention, StoreError> {
+/// How long what is kept: as a page of whichever process set it, or else by default.
+pub(crate) async fn retention(
+    connection: &mut Connection,
+    default: Retention,
+) -> Result<Retention, StoreError> {
     let days = setting::<RetentionDays>(connection, RETENTION).await?;
-    Ok(days.map_or(file, |days| days.over(file)))
+    Ok(days.map_or(default, |days| days.over(default)))
 }
 
 /// Sets that, instead of what was set before.
@@ -111,7 +114,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn retention(&self) -> Result<Retention, StoreError> {
-        retention(&mut self.read().await?, self.file).await
+        retention(&mut self.read().await?, self.default_retention).await
     }
 
     /// Keeps how long what is kept from now on, or with `None` that it is as the file says: what is too old for that goes at once.

@@ -61,7 +61,7 @@ pub struct Store {
     jobs: mpsc::Sender<Job>,
     metrics: StoreMetrics,
     /// How long what is kept where nothing is set in the store itself.
-    pub(crate) file: Retention,
+    pub(crate) default_retention: Retention,
     /// Told when that is set there.
     pub(crate) retention_set: Arc<Notify>,
     /// A moment that was over before this store was opened; `None`: none is known.
@@ -100,8 +100,9 @@ impl StoreConfig {
         let (over, doubted) = clocks(&database).await.unwrap_or((Some(Millis::MIN), None));
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
-        let (file, retention_set) = (self.retention, Arc::default());
-        let store = Store { database, jobs, metrics, file, retention_set, over, doubted, turns: None };
+        let (default_retention, retention_set) = (self.retention, Arc::default());
+        let store =
+            Store { database, jobs, metrics, default_retention, retention_set, over, doubted, turns: None };
         Ok((store, Writing(writing)))
     }
 }
@@ -229,7 +230,7 @@ impl Store {
                 ),
                 Look::Doubted => {}
             }
-            let mut pause = self.file.interval;
+            let mut pause = self.default_retention.interval;
             if let Some(doubted) = believed.doubted() {
                 pause = pause.min(DOUBTFUL);
                 self.keep_doubt(doubted).await;
@@ -259,7 +260,8 @@ impl Store {
         let mut all = 0;
         loop {
             let from = *after;
-            match self.ask(|answer| Job::Retain { file: self.file, now, after: from, answer }).await {
+            let default = self.default_retention;
+            match self.ask(|answer| Job::Retain { default, now, after: from, answer }).await {
                 Ok(step) => {
                     (*after, all) = (step.after, all + step.gone);
                     if step.is_done {

@@ -34,7 +34,7 @@ pub(crate) enum Job {
     /// Takes away what is too old by now, one small step from behind what was looked at.
     Retain {
         /// How long what is kept, unless that is set in the store itself.
-        file: Retention,
+        default: Retention,
         now: Millis,
         after: Looked,
         answer: ReplySender<Step>,
@@ -80,7 +80,7 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         while let Some(job) = next.take() {
             match job {
                 Job::Keep(keeping) => waiting.push(keeping),
-                Job::Retain { file, now, after, answer } => steps.push((file, now, after, answer)),
+                Job::Retain { default, now, after, answer } => steps.push((default, now, after, answer)),
                 Job::Change { statements, answer } => changes.push((statements, answer)),
             }
             next = jobs.try_recv().ok();
@@ -95,13 +95,13 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
             });
             let _ = answer.send(done.await.map_err(Arc::new));
         }
-        for (file, now, after, answer) in steps {
+        for (default, now, after, answer) in steps {
             let done = within(&database, &mut connection, async |connection| {
                 // Only by a clock that is believed is anything taken away.
                 let believed = settings::set_setting(settings::BELIEVED_CLOCK, &now.to_string());
                 let doubted = settings::drop_setting(settings::DOUBTED_CLOCK);
                 statement::run(connection, &[believed, doubted]).await?;
-                let retention = settings::retention(connection, file).await?;
+                let retention = settings::retention(connection, default).await?;
                 retention::step(connection, Cut::at(&retention, now), after).await
             });
             // Whoever asked may have gone.

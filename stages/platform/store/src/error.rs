@@ -174,6 +174,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// A row that all others rely on is not there.
+    pub(crate) fn missing() -> Self {
+        Self::Unreadable(std::io::ErrorKind::NotFound.into())
+    }
+
     /// Whether it may be the fault of what was to be kept rather than of the store.
     pub(crate) fn may_be_of_one_report(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Unfit(_))

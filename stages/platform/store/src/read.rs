@@ -274,7 +274,7 @@ pub(crate) async fn payload(
 
 pub(crate) async fn blob(connection: &mut Connection, digest: &[u8]) -> Result<String, StoreError> {
     let sql = "SELECT size, zstd FROM blobs WHERE digest = $1";
-    let row = connection.row(sql, &[Arg::Bytes(digest)]).await?.ok_or(StoreError::Closed)?;
+    let row = connection.row(sql, &[Arg::Bytes(digest)]).await?.ok_or_else(StoreError::missing)?;
     unpacked(row.int(0)?, &row.bytes(1)?)
 }
 

@@ -37,7 +37,7 @@ impl Numbers {
         let Wanted { applications, entities, transitions } = wanted;
         let Self { applications: first, entities: second, transitions: third } = &mut numbers;
         if connection.is_sqlite() {
-            let last = connection.row(LAST_IN_SQLITE, &[]).await?.ok_or(StoreError::Closed)?;
+            let last = connection.row(LAST_IN_SQLITE, &[]).await?.ok_or_else(StoreError::missing)?;
             for (column, (of, count)) in
                 [(first, applications), (second, entities), (third, transitions)].into_iter().enumerate()
             {

@@ -98,14 +98,6 @@ impl Store {
         .await
     }
 
-    /// Whether a one-time link is good.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn link_is_good(&self, link: [u8; 32], now: Millis) -> Result<bool, StoreError> {
-        Ok(self.link(link, now).await?.is_some())
-    }
-
     /// What a one-time link is good for; `None`: for nothing (any more).
     ///
     /// # Errors

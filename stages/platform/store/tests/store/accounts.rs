@@ -62,9 +62,9 @@ async fn the_first_account_is_made_by_a_link_once(opened: Opened) {
     assert!(!store.has_accounts().await.unwrap());
     store.keep_link(digest("earlier"), NOW + MINUTE).await.unwrap();
     store.keep_link(digest("link"), NOW + MINUTE).await.unwrap();
-    assert!(!store.link_is_good(digest("earlier"), NOW).await.unwrap(), "a later link makes it useless");
-    assert!(store.link_is_good(digest("link"), NOW + MINUTE - 1).await.unwrap());
-    assert!(!store.link_is_good(digest("link"), NOW + MINUTE).await.unwrap(), "it has ended");
+    assert!(store.link(digest("earlier"), NOW).await.unwrap().is_none(), "a later link makes it useless");
+    assert!(store.link(digest("link"), NOW + MINUTE - 1).await.unwrap().is_some());
+    assert!(store.link(digest("link"), NOW + MINUTE).await.unwrap().is_none(), "it has ended");
     assert!(!store.use_link(digest("link"), NOW + MINUTE, &ada()).await.unwrap());
     assert!(!store.use_link(digest("earlier"), NOW, &ada()).await.unwrap());
     assert_eq!((store.has_accounts().await.unwrap(), store.account("ada").await.unwrap()), (false, None));
@@ -76,14 +76,14 @@ async fn the_first_account_is_made_by_a_link_once(opened: Opened) {
     let found = (store.account("ada").await.unwrap(), store.account("eve").await.unwrap());
     assert!(matches!(found, (Some(_), None) | (None, Some(_))), "{found:?}");
     assert!(store.has_accounts().await.unwrap());
-    assert!(!store.link_is_good(digest("link"), NOW).await.unwrap());
+    assert!(store.link(digest("link"), NOW).await.unwrap().is_none());
 
     // A name that is somebody's: the link stays good for another.
     let taken = found.0.or(found.1).unwrap();
     assert_eq!((&*taken.password, taken.role), ("$argon2id$made-up", Role::Admin));
     store.keep_link(digest("again"), NOW + MINUTE).await.unwrap();
     assert!(!store.use_link(digest("again"), NOW, &taken).await.unwrap());
-    assert!(store.link_is_good(digest("again"), NOW).await.unwrap());
+    assert!(store.link(digest("again"), NOW).await.unwrap().is_some());
     opened.close().await;
 }
 
@@ -142,7 +142,7 @@ async fn sessions_that_have_ended_are_taken_away(place: &Place) {
     let gone = async {
         // Before their end by the clock that is asked with, they are seen for as long as they are kept.
         while opened.store.session(digest("over"), now - 2 * MINUTE).await.unwrap().is_some()
-            || opened.store.link_is_good(digest("over"), now - 2 * MINUTE).await.unwrap()
+            || opened.store.link(digest("over"), now - 2 * MINUTE).await.unwrap().is_some()
         {
             tokio::time::sleep(interval).await;
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use stages_platform_store::{
-    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Scope,
+    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Scope, name_of,
 };
 
 use crate::api::Api;
@@ -99,11 +99,6 @@ impl Somebody {
     fn lapsed(&self) -> Option<&str> {
         self.access.lapsed.as_deref().filter(|_| self.shown == Shown::Key)
     }
-}
-
-fn name_of(value: &impl Serialize) -> String {
-    let value = serde_json::to_value(value).ok();
-    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl Verdict {

@@ -84,7 +84,9 @@ pub use report::{
     Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Pods, Report, ResourceName, Text,
 };
 pub use retention::Retention;
-pub use rule::{Access, Action, Attribute, AttributeName, Decision, Entity, Rule, Subject, View, check_team};
+pub use rule::{
+    Access, Action, Attribute, AttributeName, Decision, Entity, Rule, Subject, View, check_team, name_of,
+};
 pub use runtime_name::{is_new_runtime_name, runtime_id};
 pub use saved_view::{SAVED_VIEWS, SavedView};
 pub use sealing_key::{SEALING_KEYS, SealingKey};

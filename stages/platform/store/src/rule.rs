@@ -58,6 +58,13 @@ pub enum Action {
     ViewPodLogs,
 }
 
+/// The name of an [`Entity`], an [`Action`] or an [`AttributeName`], as rules are written and kept with it.
+#[must_use]
+pub fn name_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).ok();
+    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 /// By what a subject is told from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

@@ -2,7 +2,7 @@
 
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
 use serde::{Deserialize, Serialize};
-use stages_platform_store as kept;
+use stages_platform_store::{self as kept, name_of};
 
 use super::{caller, store, time};
 use crate::caller::{Refusal, unread};
@@ -225,11 +225,6 @@ fn named<T: serde::de::DeserializeOwned>(what: &str, name: &str) -> Result<T, Re
     let wrong =
         |error: serde_json::Error| Refusal::Wrong(format!("'{name}' is no {what} of a rule: {error}"));
     serde_json::from_value(name.into()).map_err(wrong)
-}
-
-fn name_of(value: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(value).ok();
-    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 impl AbacRuleInput {

@@ -1,7 +1,7 @@
 //! Rules: what the members of teams may do, to what; as sentences, with an editor and what a rule would do.
 
 use maud::{Markup, html};
-use stages_platform_store::{Action, Attribute, AttributeName, Entity, Rule};
+use stages_platform_store::{Action, Attribute, AttributeName, Entity, Rule, name_of};
 
 use super::{Said, above, settings, tabs};
 use crate::page::pieces::number;
@@ -119,11 +119,6 @@ pub(crate) struct Effect {
 pub(crate) struct Edited {
     pub(crate) draft: Draft,
     pub(crate) effect: Result<Effect, &'static str>,
-}
-
-fn name_of(value: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(value).ok();
-    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn word<T: PartialEq>(all: &[(T, &'static str)], one: &T) -> &'static str {

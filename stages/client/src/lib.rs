@@ -8,6 +8,7 @@
 //! who read Applications need them, are [`has_commits()`], [`manifest_sources()`] and [`synced_sources()`]; one that all who are asked
 //! in GraphQL need is [`check_query()`].
 
+mod bearer_token;
 mod client;
 mod data_answer;
 mod error;
@@ -28,6 +29,7 @@ mod synced_sources;
 mod target;
 mod token;
 
+pub use bearer_token::bearer_token;
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};

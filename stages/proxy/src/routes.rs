@@ -21,7 +21,7 @@ use axum::{Json, Router};
 use futures::stream;
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::json;
-use stages_client::event_stream;
+use stages_client::{bearer_token, event_stream};
 use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
@@ -101,15 +101,8 @@ async fn ready(State(front): State<Front>) -> Response {
 /// The token, as it is or after `Bearer`.
 fn token(headers: &HeaderMap) -> Option<SecretString> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    given(text(header::AUTHORIZATION).filter(|text| !text.is_empty()).or_else(|| text(TOKEN))?)
-}
-
-/// A token as it is given.
-pub(crate) fn given(text: &str) -> Option<SecretString> {
-    let given = text.trim();
-    let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
-    let given = bearer.map_or(given, |(_, token)| token.trim());
-    (!given.is_empty()).then(|| SecretString::from(given))
+    let header = text(header::AUTHORIZATION).filter(|text| !text.is_empty()).or_else(|| text(TOKEN))?;
+    bearer_token(header).map(SecretString::from)
 }
 
 fn wrong(status: StatusCode, text: &str) -> Response {

@@ -18,13 +18,13 @@ use futures::stream::once;
 use futures::{Stream, StreamExt as _};
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::{Value, json};
+use stages_client::bearer_token;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_stream::StreamMap;
 
 use crate::desk::{Caller, Desk};
 use crate::query_text::read_query;
-use crate::routes::given;
 use crate::schema::Schema;
 use crate::strangers::Stranger;
 
@@ -80,7 +80,8 @@ fn token(payload: &Value) -> Option<SecretString> {
         |name: &str| ["authorization", "x-access-token"].iter().any(|one| name.eq_ignore_ascii_case(one));
     let within = |all: &Value| {
         let mut all = all.as_object()?.iter();
-        all.find_map(|(name, value)| given(value.as_str().filter(|_| is_one(name))?))
+        let token = all.find_map(|(name, value)| bearer_token(value.as_str().filter(|_| is_one(name))?));
+        token.map(SecretString::from)
     };
     within(payload).or_else(|| within(payload.get("headers")?))
 }

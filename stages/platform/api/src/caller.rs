@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
-use stages_client::{OwnCookie, QueryFault};
+use stages_client::{OwnCookie, QueryFault, bearer_token};
 use stages_platform_store::{
     Access, By, KnownKey, Registration, Role, Runtime, Scope, Store, StoreError, View,
 };
@@ -188,13 +188,10 @@ impl Caller {
         now: i64,
     ) -> Result<Self, Refusal> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let given = text(header::AUTHORIZATION).map(str::trim).unwrap_or_default();
-        let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
-        let given = bearer.map_or(given, |(_, token)| token.trim());
-        if given.is_empty() {
+        let Some(token) = text(header::AUTHORIZATION).and_then(bearer_token) else {
             return Self::of_session(store, session, headers, now).await;
-        }
-        let token = SecretString::from(given);
+        };
+        let token = SecretString::from(token);
         if let Some(runtime) = store.runtime(&token).await.map_err(unread)? {
             return Ok(Self::Runtime(runtime));
         }

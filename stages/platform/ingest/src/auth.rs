@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, header};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
+use stages_client::bearer_token;
 use stages_platform_store::{Runtime, Store};
 
 use crate::refusal::Refusal;
@@ -25,13 +26,8 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) async fn runtime(&self, store: &Store, headers: &HeaderMap) -> Result<Runtime, Refusal> {
         let token = headers.get(header::AUTHORIZATION).ok_or(Refusal::NoToken)?;
-        let token = token.to_str().map_err(|_| Refusal::UnknownToken)?.trim();
-        let bearer = token.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
-        let token = bearer.map_or(token, |(_, token)| token.trim());
-        // A scheme alone: what is sent with spaces at its end comes without them.
-        if token.is_empty() || token.eq_ignore_ascii_case("bearer") {
-            return Err(Refusal::NoToken);
-        }
+        let token = token.to_str().map_err(|_| Refusal::UnknownToken)?;
+        let token = bearer_token(token).ok_or(Refusal::NoToken)?;
         let (digest, now): ([u8; 32], _) = (Sha256::digest(token.as_bytes()).into(), Instant::now());
         {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -113,7 +113,7 @@ fn diff(file: &RawValue) -> FileDiff {
 
 /// What a report of an application says of commits.
 #[derive(Default)]
-pub(crate) struct Noted {
+pub(crate) struct AnnotatedCommits {
     /// Of each source the commit that last changed it, and whose it is; of one that has no commits what it stands at, alone.
     pub(crate) sources: Vec<SourceChange>,
     /// What was synced of the first source that has manifests.
@@ -121,7 +121,11 @@ pub(crate) struct Noted {
 }
 
 /// Reads it of the application's annotations, else of what stands `beside` the application, which is the same as JSON.
-pub(crate) fn noted(annotations: &Fields<'_>, beside: Option<&RawValue>, spec: &RawValue) -> Noted {
+pub(crate) fn annotated_commits(
+    annotations: &Fields<'_>,
+    beside: Option<&RawValue>,
+    spec: &RawValue,
+) -> AnnotatedCommits {
     let annotated = annotations.get(REVISIONS).and_then(string);
     let noted = match &annotated {
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -130,7 +134,7 @@ pub(crate) fn noted(annotations: &Fields<'_>, beside: Option<&RawValue>, spec: &
     let (changed, synced) =
         (Entries::of(noted.get("changeRevisions")), Entries::of(noted.get("syncRevisions")));
     if changed.all.is_empty() && synced.all.is_empty() {
-        return Noted::default();
+        return AnnotatedCommits::default();
     }
     let sources = placement::sources(spec);
     let one = |(index, changed): (usize, &RawValue)| {
@@ -150,7 +154,7 @@ pub(crate) fn noted(annotations: &Fields<'_>, beside: Option<&RawValue>, spec: &
     };
     let first = sources.iter().position(|source| !source.is_reference()).unwrap_or(0);
     let commit = synced.all.get(first).map(|synced| committed(&Fields::of(Some(synced))));
-    Noted {
+    AnnotatedCommits {
         sources: changed.all.iter().copied().take(SOURCES).enumerate().map(one).collect(),
         commit: commit.unwrap_or_default(),
     }

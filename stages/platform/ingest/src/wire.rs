@@ -14,7 +14,7 @@ use stages_platform_store::{
     Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text,
 };
 
-use crate::changes::{self, Noted};
+use crate::changes::{self, AnnotatedCommits};
 use crate::fields::{Entries, Fields, LISTED, string};
 use crate::refusal::Refusal;
 use crate::{placement, steps};
@@ -216,8 +216,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let is_its_own = of("appName").is_none_or(|name| name.is_empty() || name == metadata.name);
     let labels = Fields::of(metadata.labels);
     let noted = match read.spec.filter(|_| is_application) {
-        Some(spec) => changes::noted(&Fields::of(metadata.annotations), data.get("revisionsMetadata"), spec),
-        None => Noted::default(),
+        Some(spec) => {
+            changes::annotated_commits(&Fields::of(metadata.annotations), data.get("revisionsMetadata"), spec)
+        }
+        None => AnnotatedCommits::default(),
     };
     let commit = |name: &str, noted: String, most: usize| {
         short(labels.text(&format!("app.meta.commit-{name}")).unwrap_or(noted), most)

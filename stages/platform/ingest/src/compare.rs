@@ -1,4 +1,5 @@
-//! Answers a reporter that asks whether what it was acknowledged is held: see the sink's own module of that name.
+//! Answers a reporter that asks whether what it was acknowledged is held: the protocol stands in `compare.rs` of `stages-report`,
+//! which asks.
 //!
 //! A shard's digest does not say how applications find their shard: both ways there are are tried, and a digest that is equal
 //! under one of them is no coincidence.

@@ -1,5 +1,5 @@
 //! What the platform answers over HTTP to those who report: reports one by one and in batches, in every form that they are
-//! sent in, comparisons, and which commits changed an application; and, until there is more, to those who read.
+//! sent in, comparisons, and which commits changed an application; and to a runtime that asks for what it reported itself.
 
 mod auth;
 mod body;

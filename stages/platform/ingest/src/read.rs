@@ -1,4 +1,4 @@
-//! Shows what a runtime reported, to whoever has its token: the little that there is before GraphQL replaces it.
+//! Shows what a runtime reported, to whoever has its token, as plain JSON: enough to see that reports arrive, without GraphQL.
 
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse as _, Response};

@@ -1,4 +1,4 @@
-//! Reads reports in every form that they are sent in, as `spec` names them: the incumbent's and ours (`{"data": {"object":
+//! Reads reports in every form that they are sent in: those of event reporters, Codefresh's and ours (`{"data": {"object":
 //! <base64>, "source": ...}}`), those of resource reporters (`{"data": {"object": <manifest>}}`), and those of two
 //! endpoints of their own (`actualManifest` instead of `object`, and nothing around it).
 //!

@@ -9,7 +9,7 @@ use crate::rows::with_rows;
 /// Applications whose keys are read at a time, so that none of those who read waits long for a connection, and few keys are in memory.
 pub(crate) const AT_ONCE: usize = 64;
 
-/// What is held of an application: see the compare protocol of the reporter's sink.
+/// What is held of an application: the protocol stands in `compare.rs` of `stages-report`, which asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldApplication {
     /// Its incarnation.

@@ -12,11 +12,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::account::Account;
 use crate::error::ActError;
+use crate::kubernetes_name::check_name;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
 use crate::refusal::Refusal;
 use crate::registration::Registered;
-use crate::rollouts::named;
 
 /// Answers that are remembered.
 const ANSWERS: u64 = 10_000;
@@ -70,9 +70,11 @@ impl Subject {
             return Err(ActError::Wrong(format!("the name of a runtime has at most {LONGEST} bytes")));
         }
         match name {
-            Some(name) => named("a namespace", namespace).and_then(|()| named(operation.of_one(), name)),
+            Some(name) => {
+                check_name("a namespace", namespace).and_then(|()| check_name(operation.of_one(), name))
+            }
             None if namespace.is_empty() => Ok(()),
-            None => named("a namespace", namespace),
+            None => check_name("a namespace", namespace),
         }
     }
 

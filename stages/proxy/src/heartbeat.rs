@@ -16,23 +16,15 @@ use stages_kube::{QuestionError, Reader};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::VERSION;
 use crate::argocd::ArgoCd;
 use crate::clusters;
 use crate::error::ActError;
-use crate::git::{Integrations, Listed, is_iv};
+use crate::git::{DEFAULT_INTEGRATION, Integrations, Listed, is_iv};
 use crate::platform::{Platform, unregistered};
 use crate::schema::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
+use crate::secret_names::{REPOSITORIES_SECRET, TOKEN_SECRET};
 
-/// The Secret of the runtime's own token, and what its secrets are kept under beside the store key.
-pub(crate) const TOKEN: &str = "codefresh-token";
-/// The Secret of the repositories' credentials.
-pub(crate) const REPOSITORIES: &str = "runtime-repo-creds-secret";
-/// The Secret of people's Git tokens: there is one account.
-pub(crate) const GIT: &str = "git-default-default";
-/// The integration that is meant where none is named.
-pub(crate) const DEFAULT: &str = "default";
-/// The version that runs.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Git sources that are looked at.
 const SOURCES: usize = 10;
 
@@ -186,21 +178,21 @@ impl Heartbeat {
     }
 
     async fn look_at_iv(&self) -> AppProxyInfo {
-        let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN}", self.namespace);
+        let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN_SECRET}", self.namespace);
         match self.cluster.get(&path).await {
             // What else stands in the Secret is the runtime's token, which nobody makes anew.
             Ok(Some(secret)) => match secret.pointer("/data/encryptionIV") {
                 Some(iv) if is_iv(iv) => AppProxyInfo::successful(),
                 Some(_) => AppProxyInfo::failed(format!(
-                    "the encryptionIV of the Secret {TOKEN} cannot be read: remove the key encryptionIV from the Secret, and no other, so \
+                    "the encryptionIV of the Secret {TOKEN_SECRET} cannot be read: remove the key encryptionIV from the Secret, and no other, so \
                      that it is made anew"
                 )),
                 None => AppProxyInfo::unknown(format!(
-                    "there is no encryptionIV in the Secret {TOKEN}: it is made when somebody registers a Git token"
+                    "there is no encryptionIV in the Secret {TOKEN_SECRET}: it is made when somebody registers a Git token"
                 )),
             },
             Ok(None) => AppProxyInfo::unknown(format!(
-                "there is no Secret {TOKEN}: it is made when somebody registers a Git token"
+                "there is no Secret {TOKEN_SECRET}: it is made when somebody registers a Git token"
             )),
             Err(error) => unlooked(&error),
         }
@@ -211,7 +203,7 @@ impl Heartbeat {
         let none =
             "there is no Git integration called default: `gitops-runtime git integration add` adds one";
         match self.git.list().await {
-            Ok(all) => match all.into_iter().find(|one| one.name == DEFAULT) {
+            Ok(all) => match all.into_iter().find(|one| one.name == DEFAULT_INTEGRATION) {
                 None => AppProxyInfo::unknown(none),
                 Some(Listed { users, .. })
                     if !users.is_empty() && users.iter().all(|user| !user.is_valid) =>
@@ -230,10 +222,10 @@ impl Heartbeat {
 
     /// What Argo CD reads the runtime's own repositories with.
     async fn look_at_repositories(&self) -> AppProxyInfo {
-        let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES}", self.argocd_namespace);
+        let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES_SECRET}", self.argocd_namespace);
         match self.cluster.get(&path).await {
             Ok(None) => AppProxyInfo::unknown(format!(
-                "there is no Secret {REPOSITORIES}: make it with url, username and password where Argo CD is to read repositories with \
+                "there is no Secret {REPOSITORIES_SECRET}: make it with url, username and password where Argo CD is to read repositories with \
                  a token of the runtime's own"
             )),
             Ok(Some(secret)) => {
@@ -244,7 +236,7 @@ impl Heartbeat {
                 match has("url") && has("password") {
                     true => AppProxyInfo::successful(),
                     false => AppProxyInfo::failed(format!(
-                        "the Secret {REPOSITORIES} lacks a url or a password: write both, or delete it"
+                        "the Secret {REPOSITORIES_SECRET} lacks a url or a password: write both, or delete it"
                     )),
                 }
             }

@@ -17,6 +17,7 @@ mod error;
 mod gate;
 mod git;
 mod heartbeat;
+mod kubernetes_name;
 mod logs;
 mod operation;
 mod own_pods;
@@ -31,6 +32,7 @@ mod rollouts;
 mod routes;
 mod schema;
 mod sealing;
+mod secret_names;
 mod series;
 mod socket;
 mod stopping;
@@ -49,3 +51,6 @@ pub use registration::RegistrationConfig;
 pub use schema::sdl;
 pub use series::ProxySeries;
 pub use stopping::Stopping;
+
+/// The version that runs.
+const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -22,7 +22,7 @@ use crate::component_logs::ComponentLogs;
 use crate::desk::Desk;
 use crate::gate::Gate;
 use crate::git::{Calls, GitFiles, GitSecret, Integrations, OAuth, OAuthConfig};
-use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
+use crate::heartbeat::Heartbeat;
 use crate::own_pods::OwnPods;
 use crate::platform::Platform;
 use crate::registration::{Registration, RegistrationConfig};
@@ -30,6 +30,7 @@ use crate::rollouts::Rollouts;
 use crate::routes::Front;
 use crate::schema::{self, RuntimeStatus, Works};
 use crate::sealing::Sealing;
+use crate::secret_names::{GIT_SECRET, REPOSITORIES_SECRET, TOKEN_SECRET};
 use crate::series::{ARGOCD, ProxySeries, SEALED_SECRETS, WORKFLOWS};
 use crate::stopping::Stopping;
 use crate::strangers::Strangers;
@@ -358,9 +359,9 @@ pub fn rights(
         Right { names, ..right("", "secrets", &["create", "get", "patch"], scope) }
     };
     if own == argocd {
-        rights.push(secrets(&[TOKEN, GIT, REPOSITORIES], &own));
+        rights.push(secrets(&[TOKEN_SECRET, GIT_SECRET, REPOSITORIES_SECRET], &own));
     } else {
-        rights.extend([secrets(&[TOKEN, GIT], &own), secrets(&[REPOSITORIES], &argocd)]);
+        rights.extend([secrets(&[TOKEN_SECRET, GIT_SECRET], &own), secrets(&[REPOSITORIES_SECRET], &argocd)]);
     }
     if let Some(secret) = oauth_secret {
         rights.push(Right { names: vec![secret.to_owned()], ..right("", "secrets", &["get"], &own) });

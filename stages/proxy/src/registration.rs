@@ -18,9 +18,10 @@ use stages_client::{Client, HttpError, Token, TokenError};
 use stages_kube::{QuestionError, Reader};
 use tokio::sync::watch;
 
+use crate::VERSION;
 use crate::error::said;
-use crate::heartbeat::{TOKEN, VERSION};
 use crate::platform::Platform;
+use crate::secret_names::TOKEN_SECRET;
 
 const AGAIN: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
 /// Steps of one try: of two who register at once each may have to look again.
@@ -71,7 +72,7 @@ pub(crate) struct Registration {
 /// Why it is not registered.
 #[derive(Debug, thiserror::Error)]
 enum RegistrationError {
-    #[error("the API server did not keep the Secret {TOKEN}: {}", said(.0))]
+    #[error("the API server did not keep the Secret {TOKEN_SECRET}: {}", said(.0))]
     Cluster(#[source] QuestionError),
     #[error("the platform did not answer: {0}")]
     Away(#[source] HttpError),
@@ -83,9 +84,9 @@ enum RegistrationError {
     Refused(String),
     #[error("the key of appProxy.registration.tokenFile is not to be had: {0}")]
     Key(#[source] TokenError),
-    #[error("the Secret {TOKEN} cannot be read")]
+    #[error("the Secret {TOKEN_SECRET} cannot be read")]
     Unreadable,
-    #[error("others write the Secret {TOKEN} all the time")]
+    #[error("others write the Secret {TOKEN_SECRET} all the time")]
     Busy,
     #[error("there are no random numbers for the installation")]
     Random,
@@ -142,12 +143,12 @@ impl Registration {
     }
 
     async fn register(&self) -> Result<(), RegistrationError> {
-        let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN}", self.namespace);
+        let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN_SECRET}", self.namespace);
         for _ in 0..STEPS {
             let Some(secret) = self.cluster.get(&path).await.map_err(RegistrationError::Cluster)? else {
                 let secret = json!({
                     "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-                    "metadata": {"name": TOKEN, "namespace": self.namespace},
+                    "metadata": {"name": TOKEN_SECRET, "namespace": self.namespace},
                 });
                 self.cluster.apply(&path, &secret).await.map_err(RegistrationError::Cluster)?;
                 continue;

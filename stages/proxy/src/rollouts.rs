@@ -13,6 +13,7 @@ use stages_kube::{QuestionError, Reader};
 use crate::argocd::{ArgoCd, Name};
 use crate::collection::Collection;
 use crate::error::ActError;
+use crate::kubernetes_name::check_name;
 
 const GROUP: &str = "argoproj.io";
 const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
@@ -61,15 +62,6 @@ pub(crate) struct Revision {
     pub(crate) replica_set: Value,
 }
 
-/// Whether Kubernetes takes a text as a name: then it is one segment of a path, too.
-pub(crate) fn named(what: &str, name: &str) -> Result<(), ActError> {
-    let well = (1..=253).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
-    if well { Ok(()) } else { Err(ActError::Wrong(format!("that is no name of {what} in Kubernetes"))) }
-}
-
 fn path(namespace: &str, name: &str) -> String {
     format!("{API}/{namespace}/rollouts/{name}")
 }
@@ -89,8 +81,8 @@ fn wrong(text: &str) -> ActError {
 impl Rollouts {
     /// The Rollout, if the application has it and it is in the cluster of this runtime.
     pub(crate) async fn find(&self, app: &Name, namespace: &str, name: &str) -> Result<Value, ActError> {
-        named("a namespace", namespace)?;
-        named("a Rollout", name)?;
+        check_name("a namespace", namespace)?;
+        check_name("a Rollout", name)?;
         let uid = self.argocd.uid(app, (GROUP, "Rollout"), (namespace, name)).await?;
         let elsewhere = || {
             ActError::NotFound(format!(

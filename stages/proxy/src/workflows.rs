@@ -15,7 +15,7 @@ use stages_kube::Reader;
 
 use crate::collection::Collection;
 use crate::error::ActError;
-use crate::rollouts::named;
+use crate::kubernetes_name::check_name;
 
 const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
 const PEER: &str = "Argo Workflows";
@@ -76,8 +76,8 @@ impl Change {
 }
 
 fn of(namespace: &str, name: &str) -> Result<String, ActError> {
-    named("a namespace", namespace)?;
-    named("a workflow", name)?;
+    check_name("a namespace", namespace)?;
+    check_name("a workflow", name)?;
     Ok(format!("{API}/{namespace}/workflows/{name}"))
 }
 
@@ -112,7 +112,7 @@ impl Workflows {
         labels: &[String],
         first: usize,
     ) -> Result<Vec<Value>, ActError> {
-        named("a namespace", namespace)?;
+        check_name("a namespace", namespace)?;
         let (act, path) = ("list workflows", format!("{API}/{namespace}/workflows"));
         let query = selector(labels)?;
         // The API server has them by their names, and knows of no newest.
@@ -175,8 +175,8 @@ impl Workflows {
 
     /// A workflow of a template; gives its name.
     pub(crate) async fn create(&self, namespace: &str, new: New) -> Result<String, ActError> {
-        named("a namespace", namespace)?;
-        named("a template", &new.template)?;
+        check_name("a namespace", namespace)?;
+        check_name("a template", &new.template)?;
         if let Some(server) = &self.server {
             let kind = if new.cluster_scope { "ClusterWorkflowTemplate" } else { "WorkflowTemplate" };
             let parameters: Vec<String> =

@@ -18,7 +18,7 @@ use stages_kube::{QuestionError, Reader};
 use super::integration::Integration;
 use crate::account::Account;
 use crate::error::ActError;
-use crate::heartbeat::{GIT, TOKEN};
+use crate::secret_names::{GIT_SECRET, TOKEN_SECRET};
 
 /// Tries to write what somebody else writes too.
 pub(super) const TRIES: usize = 50;
@@ -78,7 +78,7 @@ pub(super) fn decoded(value: &Value) -> Option<Vec<u8>> {
 fn read_iv(iv: &Value) -> Result<SecretString, ActError> {
     let text = decoded(iv).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.filter(|text| !text.is_empty());
-    let unread = || ActError::Wrong(format!("the encryptionIV of the Secret {TOKEN} cannot be read"));
+    let unread = || ActError::Wrong(format!("the encryptionIV of the Secret {TOKEN_SECRET} cannot be read"));
     text.map(SecretString::from).ok_or_else(unread)
 }
 
@@ -159,7 +159,7 @@ impl GitSecret {
     /// Makes a Secret where there is none.
     pub(super) async fn make(&self, name: &str) -> Result<(), ActError> {
         let labels = match name {
-            GIT => {
+            GIT_SECRET => {
                 json!({"io.codefresh.integration-type": "git", "io.codefresh.integration-name": "default"})
             }
             _ => json!({}),
@@ -174,7 +174,8 @@ impl GitSecret {
 
     /// All that is kept; what somebody else keeps there is left alone.
     pub(super) async fn everything(&self) -> Result<Everything, ActError> {
-        let secret = self.cluster.get(&self.path(GIT)).await.map_err(failed("read the Git integrations"))?;
+        let secret =
+            self.cluster.get(&self.path(GIT_SECRET)).await.map_err(failed("read the Git integrations"))?;
         Ok(Everything::of(secret.as_ref()))
     }
 
@@ -183,12 +184,12 @@ impl GitSecret {
         &self,
         change: impl Fn(&Everything) -> Result<Changes, ActError> + Send + Sync,
     ) -> Result<(), ActError> {
-        let path = self.path(GIT);
+        let path = self.path(GIT_SECRET);
         for _ in 0..TRIES {
             let secret = self.cluster.get(&path).await.map_err(failed("read the Git integrations"))?;
             let changes = change(&Everything::of(secret.as_ref()))?;
             let Some(secret) = secret else {
-                self.make(GIT).await?;
+                self.make(GIT_SECRET).await?;
                 continue;
             };
             let patch = json!({
@@ -205,16 +206,17 @@ impl GitSecret {
 
     /// The runtime's `encryptionIV`, if there is one.
     pub(super) async fn iv(&self) -> Result<Option<SecretString>, ActError> {
-        let secret = self.cluster.get(&self.path(TOKEN)).await.map_err(failed("read the encryptionIV"))?;
+        let secret =
+            self.cluster.get(&self.path(TOKEN_SECRET)).await.map_err(failed("read the encryptionIV"))?;
         secret.as_ref().and_then(|secret| secret.pointer("/data/encryptionIV")).map(read_iv).transpose()
     }
 
     /// The runtime's `encryptionIV`; made where there is none, and never written over.
     pub(super) async fn iv_or_new(&self) -> Result<SecretString, ActError> {
-        let path = self.path(TOKEN);
+        let path = self.path(TOKEN_SECRET);
         for _ in 0..TRIES {
             let Some(secret) = self.cluster.get(&path).await.map_err(failed("read the encryptionIV"))? else {
-                self.make(TOKEN).await?;
+                self.make(TOKEN_SECRET).await?;
                 continue;
             };
             if let Some(iv) = secret.pointer("/data/encryptionIV") {

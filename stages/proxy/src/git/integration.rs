@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::provider::Provider;
 use crate::error::ActError;
 
+/// The integration that is meant where none is named.
+pub(crate) const DEFAULT_INTEGRATION: &str = "default";
+
 /// Who may register a token.
 #[derive(Debug, Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

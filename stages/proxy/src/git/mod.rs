@@ -25,7 +25,7 @@ pub(crate) use self::files::{
     RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,
 };
 pub(crate) use self::git_secret::{GitSecret, is_iv};
-pub(crate) use self::integration::{Integration, SharingPolicy};
+pub(crate) use self::integration::{DEFAULT_INTEGRATION, Integration, SharingPolicy};
 pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
 pub(crate) use self::oauth::OAuth;
 pub use self::oauth::OAuthConfig;

@@ -11,12 +11,13 @@ use stages_client::Url;
 use stages_kube::QuestionError;
 
 use super::git_secret::{TRIES, decoded, failed};
+use super::integration::DEFAULT_INTEGRATION;
 use super::integrations::Integrations;
 use super::offered::{CheckedGitToken, OfferedToken};
 use super::provider::{Provider, is_of, repositories_of};
 use super::token_type::GitTokenType;
 use crate::error::ActError;
-use crate::heartbeat::{DEFAULT, REPOSITORIES};
+use crate::secret_names::REPOSITORIES_SECRET;
 
 /// A token that the runtime is to have.
 pub(crate) struct NewRuntimeToken {
@@ -35,7 +36,7 @@ fn url_of(secret: &Value, api: &Url) -> Result<String, ActError> {
         None => Ok(repositories_of(api)),
         Some(url) if is_of(api, &url) => Ok(url),
         Some(_) => Err(ActError::Wrong(format!(
-            "the Secret {REPOSITORIES} is for repositories of another server than {}: delete it, so that it is made anew",
+            "the Secret {REPOSITORIES_SECRET} is for repositories of another server than {}: delete it, so that it is made anew",
             api.host_str().unwrap_or_default()
         ))),
     }
@@ -51,7 +52,7 @@ impl Integrations {
         let (provider, api_url) = match provider {
             Some(provider) => (provider, api_url),
             None => {
-                let integration = self.find(DEFAULT).await?;
+                let integration = self.find(DEFAULT_INTEGRATION).await?;
                 (integration.provider, api_url.or(Some(integration.api_url)))
             }
         };
@@ -67,7 +68,7 @@ impl Integrations {
     }
 
     async fn repository_credentials(&self) -> Result<Option<Value>, ActError> {
-        let found = self.of_argocd.cluster.get(&self.of_argocd.path(REPOSITORIES)).await;
+        let found = self.of_argocd.cluster.get(&self.of_argocd.path(REPOSITORIES_SECRET)).await;
         found.map_err(failed("read the runtime's Git token"))
     }
 
@@ -79,7 +80,7 @@ impl Integrations {
     ) -> Result<(), ActError> {
         for _ in 0..TRIES {
             let Some(secret) = self.repository_credentials().await? else {
-                self.of_argocd.make(REPOSITORIES).await?;
+                self.of_argocd.make(REPOSITORIES_SECRET).await?;
                 continue;
             };
             let encoded = |text: &str| STANDARD.encode(text);
@@ -93,7 +94,8 @@ impl Integrations {
                     "username": encoded(username), "password": encoded(token.expose_secret()),
                 },
             });
-            match self.of_argocd.cluster.merge(&self.of_argocd.path(REPOSITORIES), &patch, false).await {
+            match self.of_argocd.cluster.merge(&self.of_argocd.path(REPOSITORIES_SECRET), &patch, false).await
+            {
                 Err(QuestionError::Status(409)) => {}
                 done => return done.map(drop).map_err(failed("keep the runtime's Git token")),
             }

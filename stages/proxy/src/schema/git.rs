@@ -6,12 +6,10 @@ use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
 use crate::git::{
-    Change, CommitFile, GitTokenType, Listed, ListedUser, Provider, RequestedPull, SharingPolicy,
+    Change, CommitFile, DEFAULT_INTEGRATION, GitTokenType, Listed, ListedUser, Provider, RequestedPull,
+    SharingPolicy,
 };
 use crate::schema::git_token::{GitAuthDetails, unrefreshed};
-
-/// What an integration is called that nobody named.
-const DEFAULT: &str = "default";
 
 /// What was given: clients write nothing as an empty text, too.
 pub(crate) fn given(text: Option<String>) -> Option<String> {
@@ -20,7 +18,7 @@ pub(crate) fn given(text: Option<String>) -> Option<String> {
 
 /// The name that was given.
 pub(crate) fn or_default(name: Option<String>) -> String {
-    given(name).unwrap_or_else(|| DEFAULT.to_owned())
+    given(name).unwrap_or_else(|| DEFAULT_INTEGRATION.to_owned())
 }
 
 /// A Git integration, and who registered a token with it.

@@ -19,6 +19,7 @@ use super::sealing::SealingCertificate;
 use super::source::{ApplicationDetailsSourceInput, RepositoryAppDetailsOutput, ValidateApplicationArgs};
 use super::workflow::Workflow;
 use super::{Works, caller, works};
+use crate::VERSION;
 use crate::account::Account;
 use crate::desk::About;
 use crate::error::ActError;
@@ -27,7 +28,6 @@ use crate::git::{
     CheckedGitToken, GitFile, GitOrganization, GitToken, RepositoriesPage, RepositoryBranchesAndTagsOutput,
     RepositoryFiles,
 };
-use crate::heartbeat::VERSION;
 use crate::operation::Operation;
 use crate::validation::ApplicationProblem;
 

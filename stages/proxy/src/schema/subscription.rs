@@ -17,9 +17,9 @@ use crate::component_logs::WantedLogs;
 use crate::desk::{About, Caller};
 use crate::error::ActError;
 use crate::gate::Subject;
+use crate::kubernetes_name::check_name;
 use crate::logs::{Following, Sender};
 use crate::operation::Operation;
-use crate::rollouts::named;
 use crate::watched::Watched;
 
 /// What is told as it comes.
@@ -52,7 +52,7 @@ fn query_of_workflow(
 ) -> std::result::Result<Query, ActError> {
     let mut query = vec![("logOptions.container", container.unwrap_or_else(|| "main".to_owned()))];
     if let Some(pod) = pod {
-        named("a pod", &pod)?;
+        check_name("a pod", &pod)?;
         query.push(("podName", pod));
     }
     query.push(("logOptions.follow", options.follow.unwrap_or(false).to_string()));
@@ -96,7 +96,7 @@ fn query(
         (None, Some(of)) => of.query(),
     };
     if let Some(pod) = pod {
-        named("a pod", &pod)?;
+        check_name("a pod", &pod)?;
         query.push(("podName", pod));
     }
     let container = container.map(|container| ("container", container));

@@ -8,7 +8,6 @@ use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{Change, CheckedGitToken, Commit, Integration, PullRequest, SharingPolicy};
-use crate::heartbeat::REPOSITORIES;
 use crate::operation::Operation;
 use crate::schema::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
@@ -17,6 +16,7 @@ use crate::schema::git::{
 };
 use crate::schema::git_token::UpdateRuntimeGitTokenArgs;
 use crate::schema::{Void, caller, works};
+use crate::secret_names::REPOSITORIES_SECRET;
 
 /// What people do at Git providers, as themselves.
 #[derive(Default)]
@@ -181,7 +181,7 @@ impl GitMutation {
     ) -> Result<CheckedGitToken> {
         let (git, new) = (works(context)?.git.clone(), args.read().map_err(|error| error.graphql())?);
         let about = About::new(Operation::UPDATE_RUNTIME_GIT_TOKEN, Subject::default());
-        let about = about.of(format!("Secret {REPOSITORIES}"));
+        let about = about.of(format!("Secret {REPOSITORIES_SECRET}"));
         act(context, about, async move { Box::pin(git.update_runtime_token(new)).await }).await
     }
 

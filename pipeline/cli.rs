@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod arguments;
 pub(crate) mod ask;
+mod block_on;
 pub(crate) mod bus;
 
 pub(crate) mod check;
@@ -38,6 +39,7 @@ pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
     ValuesCommand,
 };
+pub(crate) use self::block_on::{block_on, single_thread};
 pub(crate) use self::print::print;
 use crate::config::{Given, Variables, role, set};
 

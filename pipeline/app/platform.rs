@@ -27,7 +27,7 @@ use stages_platform_store::{
     runtime_id, tokens,
 };
 
-use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
+use crate::cli::{OnPlatform, PlatformCommand, TokenCommand, print, single_thread};
 use crate::config::{As, Config, Variables};
 
 /// What a backup is called that is named after its moment, which is written as digits in this shape.
@@ -46,10 +46,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Result<ExitCode> {
     let Some(command) = &given.command else { return super::serve(&given.given(), variables, run) };
     let load = |given| Config::load_given(&given, variables);
-    stages_client::install_crypto();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    runtime.block_on(async {
+    single_thread()?.block_on(async {
         let mut text = String::new();
         match command {
             PlatformCommand::Token(TokenCommand::Create { runtime, adopted, place: at }) => {
@@ -105,7 +102,7 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                 }
             }
         }
-        std::io::stdout().lock().write_all(text.as_bytes()).context("print the answer")?;
+        print(&text)?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -130,7 +127,7 @@ pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
             pretty(stages_report::cloudevents::schema(&stages_resources::schema()))
         }
     };
-    crate::cli::print(&text)
+    print(&text)
 }
 
 /// Runs it until `stop`.

@@ -13,7 +13,7 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use pipeline_redact::RedactionKey;
 use stages_kube::{Cluster, Generated};
 
-use crate::cli::SecretsCommand;
+use crate::cli::{SecretsCommand, print, single_thread};
 
 /// Runs one of the commands.
 ///
@@ -21,26 +21,19 @@ use crate::cli::SecretsCommand;
 /// When the Secret cannot be read or written, or a file cannot be.
 pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<()> {
     let SecretsCommand::Ensure(given) = command;
-    stages_client::install_crypto();
     let cluster = match (given.kubeconfig, given.context) {
         (None, None) => Cluster::Infer,
         (path, context) => Cluster::Kubeconfig { path, context },
     };
     let generated = Generated { namespace: given.namespace, name: given.name, keys: given.keys };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    let values = runtime.block_on(generated.ensure(&cluster, random))?;
+    let values = single_thread()?.block_on(generated.ensure(&cluster, random))?;
     if let Some(folder) = given.into {
         for (key, value) in &values {
             write(&folder, key, value).with_context(|| format!("write {}", folder.join(key).display()))?;
         }
     }
     let keys: Vec<&str> = values.keys().map(String::as_str).collect();
-    let said = writeln!(io::stdout(), "the secret {} holds {}", generated.name, keys.join(", "));
-    match said {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        said => said.context("write to standard output"),
-    }
+    print(&format!("the secret {} holds {}\n", generated.name, keys.join(", ")))
 }
 
 /// 32 random bytes as hexadecimal digits.

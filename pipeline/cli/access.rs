@@ -23,9 +23,9 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::print;
 use super::values::{Asked, Peers, Shown, client, described, unreached};
 use super::{AccessShape, CheckAccess, Tier};
+use super::{print, single_thread};
 
 /// The time one question may take.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -79,12 +79,7 @@ struct Here {
 
 impl Here {
     fn new(way: Way) -> anyhow::Result<Self> {
-        let peers = Peers::new()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("start the runtime")?;
-        Ok(Self { runtime, peers, way })
+        Ok(Self { runtime: single_thread()?, peers: Peers::new()?, way })
     }
 
     fn request(&self, url: &str) -> Request<'_> {

@@ -18,7 +18,7 @@ mod tail;
 mod top;
 mod verify;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use self::client::{Reporter, ResponseBody};
 pub(crate) use self::sentence::filtered as why;
-use crate::cli::{Ask, OfRoute, Place};
+use crate::cli::{Ask, OfRoute, Place, block_on};
 use crate::config::Variables;
 
 /// Asks, and prints the answer.
@@ -35,16 +35,7 @@ use crate::config::Variables;
 /// # Errors
 /// Whatever kept it from an answer, with what to do next.
 pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
-    stages_client::install_crypto();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    let done = runtime.block_on(answer(ask, variables));
-    runtime.shutdown_background();
-    match done {
-        // Whoever read has read enough.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-        done => done,
-    }
+    block_on(answer(ask, variables))
 }
 
 async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
@@ -97,8 +88,4 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
 pub(crate) fn complain(text: &str) {
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "gitops-runtime: {text}");
-}
-
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }

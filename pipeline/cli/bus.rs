@@ -17,9 +17,9 @@ use pipeline_bus::jetstream::{
 use serde::Serialize;
 
 use crate::app;
+use crate::cli::ask::say;
 use crate::cli::ask::show::count;
-use crate::cli::ask::{is_broken_pipe, say};
-use crate::cli::{BusCommand, BusPlace, BusRole, OnBus};
+use crate::cli::{BusCommand, BusPlace, BusRole, OnBus, block_on};
 use crate::config::{Bus, Config, LogLevel, Variables};
 
 /// Runs one of the commands.
@@ -27,16 +27,7 @@ use crate::config::{Bus, Config, LogLevel, Variables};
 /// # Errors
 /// Whatever kept it from being done, with what to do next.
 pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
-    stages_client::install_crypto();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    let done = runtime.block_on(answer(command, variables));
-    runtime.shutdown_background();
-    match done {
-        // Whoever read has read enough.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
-        done => done,
-    }
+    block_on(answer(command, variables))
 }
 
 async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {

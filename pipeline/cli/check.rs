@@ -17,7 +17,7 @@ use url::Url;
 
 use super::ask::complain;
 use super::values::{Asked, unreached};
-use super::{AccessShape, Check, CheckCommand, print};
+use super::{AccessShape, Check, CheckCommand, print, single_thread};
 
 /// The time one request may take.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -37,10 +37,7 @@ pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
         return installed(check, namespace);
     }
     let url = check.url.as_ref().context("an address is missing")?;
-    stages_client::install_crypto();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    runtime.block_on(ask(check, url))
+    single_thread()?.block_on(ask(check, url))
 }
 
 /// Looks at every part of an installation, until there is nothing to wait for or the time is over.

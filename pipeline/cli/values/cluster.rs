@@ -8,6 +8,8 @@ use serde_json::Value;
 use stages_kube::{QuestionError, Reader};
 use tokio::runtime::Runtime;
 
+use crate::cli::single_thread;
+
 /// A cluster, and what its questions wait in.
 pub(crate) struct Asked {
     runtime: Runtime,
@@ -19,11 +21,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// The cluster of a kubeconfig, or of the pod; `None` where there is none.
     pub(crate) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
-        stages_client::install_crypto();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("start the runtime")?;
+        let runtime = single_thread()?;
         let is_named = path.is_some() || context.is_some();
         let cluster = if is_named {
             stages_kube::Cluster::Kubeconfig { path, context }

@@ -10,7 +10,6 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context as _;
 use futures::TryStreamExt as _;
 use pipeline_doctor::{Network, PeerResponse, Proxies, Request, Unreached, Way};
 use reqwest::redirect::Policy;
@@ -23,6 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::certificates::{Shown, Watched, described};
+use crate::cli::single_thread;
 
 /// The time one question may take.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -38,12 +38,7 @@ pub(in crate::cli) struct Peers {
 
 impl Peers {
     pub(in crate::cli) fn new() -> anyhow::Result<Self> {
-        stages_client::install_crypto();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("start the runtime")?;
-        Ok(Self { runtime })
+        Ok(Self { runtime: single_thread()? })
     }
 }
 

@@ -15,7 +15,7 @@ use stages_platform_store::{
 };
 
 use crate::api::Api;
-use crate::caller::{Caller, Refusal, kept, unread};
+use crate::caller::{Caller, Refusal, unread, unwritten};
 use crate::schema::ACCOUNT;
 
 /// Records that are taken at once.
@@ -146,7 +146,7 @@ pub(crate) async fn audit(State(api): State<Api>, request: Request) -> Response 
         };
         let records: Vec<RecordedAct> = records.into_iter().map(kept_as).collect();
         let count = records.len();
-        api.store.record(records, api.now()).await.map_err(kept)?;
+        api.store.record(records, api.now()).await.map_err(unwritten)?;
         Ok::<_, Refusal>(Json(json!({"recorded": count})).into_response())
     };
     recorded.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())

@@ -144,7 +144,7 @@ impl Refusal {
 }
 
 /// What the store said, as far as whoever asks can do anything about it.
-pub(crate) fn kept(error: impl AsRef<StoreError>) -> Refusal {
+pub(crate) fn unwritten(error: impl AsRef<StoreError>) -> Refusal {
     let error = error.as_ref();
     if let StoreError::Name(_)
     | StoreError::AdoptedName(_)

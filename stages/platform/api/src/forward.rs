@@ -23,7 +23,7 @@ use stages_platform_store::Scope;
 
 use crate::addresses::{Addresses, RefusedName};
 use crate::api::{Api, is_plain};
-use crate::caller::{Caller, Refusal, kept, registered};
+use crate::caller::{Caller, Refusal, registered, unwritten};
 use crate::shares::{NoPlace, SharedPlace, Shares};
 use crate::stored;
 
@@ -185,8 +185,11 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     }
     let to = address(api, runtime).await?;
     let now = api.now();
-    let pass =
-        api.store.add_pass(&person.by, person.scope, runtime, act.as_deref(), now).await.map_err(kept)?;
+    let pass = api
+        .store
+        .add_pass(&person.by, person.scope, runtime, act.as_deref(), now)
+        .await
+        .map_err(unwritten)?;
     let pass = pass.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let accept = head.headers.get(header::ACCEPT).filter(|value| kind(value).is_some()).cloned();
     let answer = api.forward.send(runtime, &to, &pass, accept, body).await?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api::Api;
-use crate::caller::{Refusal, kept, registered, unread};
+use crate::caller::{Refusal, registered, unread, unwritten};
 
 #[derive(Deserialize)]
 struct Named {
@@ -29,7 +29,7 @@ pub(crate) async fn token(State(api): State<Api>, request: Request) -> Response 
         let person = caller.governs()?;
         let Named { name } = serde_json::from_slice(&body)
             .map_err(|_| Refusal::Wrong(r#"the body is to be {"name": "the runtime's name"}"#.to_owned()))?;
-        let made = api.store.add_token(&person.by, &name, api.now()).await.map_err(kept)?;
+        let made = api.store.add_token(&person.by, &name, api.now()).await.map_err(unwritten)?;
         let token = made.ok_or(Refusal::NoRuntime(name))?;
         Ok::<_, Refusal>(Json(json!({"token": token.expose_secret()})).into_response())
     };

@@ -14,7 +14,7 @@ use super::runtime::{
     self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
 };
 use super::{caller, now, store, time};
-use crate::caller::{Caller, Refusal, kept, registered, unread};
+use crate::caller::{Caller, Refusal, registered, unread, unwritten};
 
 /// What may be changed.
 pub(crate) struct Mutation;
@@ -97,7 +97,7 @@ impl Mutation {
             }
             None => store.register(&person.by, &name, &body, recover, now).await,
         };
-        match made.map_err(kept)? {
+        match made.map_err(unwritten)? {
             Some(token) => {
                 let (id, token) = (runtime_id(&name).into_owned(), token.expose_secret().to_owned());
                 Ok(RuntimeCreationResponse { name, id, new_access_token: token })
@@ -111,7 +111,7 @@ impl Mutation {
     /// Takes a runtime's tokens and registration; how many runtimes that were. What it reported stays until it is too old.
     async fn delete_runtime(&self, context: &Context<'_>, name: String) -> Result<i32> {
         let person = caller(context)?.governs()?;
-        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(kept)? {
+        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(unwritten)? {
             true => Ok(1),
             false => Err(Refusal::NoRuntime(name).into()),
         }
@@ -123,7 +123,7 @@ impl Mutation {
         if !runtime::is_managed(&registered(store(context)?, &name).await?) {
             return Err(wrong(format!("runtime '{name}' is not managed: deleteRuntime takes it away")));
         }
-        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(kept)? {
+        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(unwritten)? {
             true => Ok(1),
             false => Err(Refusal::NoRuntime(name).into()),
         }
@@ -155,7 +155,10 @@ impl Mutation {
             repository: shared_config_repo.trim().to_owned(),
         };
         shared.check().map_err(wrong)?;
-        store(context)?.set_shared_configuration(&person.by, &shared, now(context)?).await.map_err(kept)?;
+        store(context)?
+            .set_shared_configuration(&person.by, &shared, now(context)?)
+            .await
+            .map_err(unwritten)?;
         Ok(None)
     }
 
@@ -170,7 +173,7 @@ impl Mutation {
         let shared = SharedConfiguration { git_provider: None, git_api_url: None, repository };
         shared.check().map_err(wrong)?;
         let holds = store(context)?.suggest_shared_configuration(&by, shared, now(context)?).await;
-        Ok(holds.map_err(kept)?.repository)
+        Ok(holds.map_err(unwritten)?.repository)
     }
 
     /// Takes what a runtime says is wrong with it, instead of what it said before; how many that are.
@@ -187,8 +190,8 @@ impl Mutation {
         let (store, now, count) = (store(context)?, now(context)?, errors.len());
         let known = store.registrations(Some(&runtime)).await.map_err(unread)?;
         let before = known.first().map_or("[]", |one| &*one.problems);
-        let problems = runtime::kept(errors, before, now).map_err(|_| Refusal::Store)?;
-        match store.keep_problems(&runtime, &problems, now).await.map_err(kept)? {
+        let problems = runtime::problems_json(errors, before, now).map_err(|_| Refusal::Store)?;
+        match store.keep_problems(&runtime, &problems, now).await.map_err(unwritten)? {
             true => Ok(i32::try_from(count).unwrap_or(i32::MAX)),
             false => Err(Refusal::NoRuntime(runtime).into()),
         }
@@ -206,7 +209,7 @@ impl Mutation {
         if version.is_empty() || version.chars().count() > VERSION {
             return Err(wrong(format!("a version has 1 to {VERSION} characters")));
         }
-        match store(context)?.keep_version(&runtime, version).await.map_err(kept)? {
+        match store(context)?.keep_version(&runtime, version).await.map_err(unwritten)? {
             true => Ok(true),
             false => Err(Refusal::NoRuntime(runtime).into()),
         }
@@ -228,7 +231,7 @@ impl Mutation {
         }
         let told = clusters.into_iter().map(ClusterUpsertArgs::told).collect::<Result<Vec<_>, _>>()?;
         let number = i32::try_from(told.len()).unwrap_or(i32::MAX);
-        store(context)?.keep_clusters(own.id, told, now(context)?).await.map_err(kept)?;
+        store(context)?.keep_clusters(own.id, told, now(context)?).await.map_err(unwritten)?;
         Ok(number)
     }
 
@@ -238,7 +241,7 @@ impl Mutation {
         let private_key = SecretString::from(private_key);
         let Caller::Runtime(own) = caller(context)? else { return Err(Refusal::NotARuntime.into()) };
         let key = SealingKey::read(&private_key).map_err(wrong)?;
-        let id = store(context)?.keep_sealing_key(own, &key, now(context)?).await.map_err(kept)?;
+        let id = store(context)?.keep_sealing_key(own, &key, now(context)?).await.map_err(unwritten)?;
         id.ok_or_else(|| {
             wrong(format!(
                 "a runtime has at most {SEALING_KEYS} sealing keys, and none is dropped, as what was sealed for it could not be opened \
@@ -272,7 +275,7 @@ impl Mutation {
         let own = person.key.as_ref();
         let until = own.map_or(asked, |own| own.until.min(asked));
         let own = own.map(|own| own.id);
-        let made = store.add_key_with(own, &person.by, name, scope, until, now).await.map_err(kept)?;
+        let made = store.add_key_with(own, &person.by, name, scope, until, now).await.map_err(unwritten)?;
         Ok(NewApiKey { key: made.expose_secret().to_owned(), ends_at: time(until) })
     }
 
@@ -282,7 +285,7 @@ impl Mutation {
         let person = caller.writes()?;
         let removed =
             store(context)?.remove_key(&person.by, id, caller.manages().is_ok(), now(context)?).await;
-        done(removed.map_err(kept)?, format!("you have no key {id}"))
+        done(removed.map_err(unwritten)?, format!("you have no key {id}"))
     }
 
     /// Gives somebody a role: `admin` or `member`. It is theirs by whoever asks from then on, and by no group of a provider: an admin by a
@@ -293,7 +296,7 @@ impl Mutation {
             return Err(wrong("a role is 'admin' or 'member'"));
         };
         let set = store(context)?.set_role(&person.by, &name, role, now(context)?).await;
-        done(set.map_err(kept)?, not_the_last(&name))
+        done(set.map_err(unwritten)?, not_the_last(&name))
     }
 
     /// Puts somebody into these teams and no others.
@@ -304,21 +307,21 @@ impl Mutation {
         }
         teams.iter().try_for_each(|team| check_team(team)).map_err(wrong)?;
         let set = store(context)?.set_teams(&person.by, &name, &teams, now(context)?).await;
-        done(set.map_err(kept)?, format!("there is no user '{name}'"))
+        done(set.map_err(unwritten)?, format!("there is no user '{name}'"))
     }
 
     /// Keeps somebody out, whose sessions end, or lets them in again.
     async fn set_user_disabled(&self, context: &Context<'_>, name: String, disabled: bool) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let set = store(context)?.set_disabled(&person.by, &name, disabled, now(context)?).await;
-        done(set.map_err(kept)?, not_the_last(&name))
+        done(set.map_err(unwritten)?, not_the_last(&name))
     }
 
     /// Takes somebody away, with their sessions and keys.
     async fn remove_user(&self, context: &Context<'_>, name: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let removed = store(context)?.remove_person(&person.by, &name, now(context)?).await;
-        done(removed.map_err(kept)?, not_the_last(&name))
+        done(removed.map_err(unwritten)?, not_the_last(&name))
     }
 
     /// Ends every session of somebody: of oneself, or as an admin of anybody.
@@ -329,7 +332,7 @@ impl Mutation {
             caller.governs()?;
         }
         let ended = store(context)?.end_sessions(&person.by, &name, now(context)?).await;
-        done(ended.map_err(kept)?, format!("'{name}' has no session"))
+        done(ended.map_err(unwritten)?, format!("'{name}' has no session"))
     }
 
     /// Sets where the version of an application (`namespace/name`) of a runtime stands, or of all of them; null: takes that back.
@@ -359,7 +362,7 @@ impl Mutation {
         store(context)?
             .set_version_source(&person.by, of, source.as_ref(), now(context)?)
             .await
-            .map_err(kept)?;
+            .map_err(unwritten)?;
         Ok(true)
     }
 
@@ -367,13 +370,13 @@ impl Mutation {
     async fn create_abac_rule(&self, context: &Context<'_>, rule: AbacRuleInput) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let added = store(context)?.add_rule(&person.by, &rule.rule()?, now(context)?).await;
-        done(added.map_err(kept)?, format!("there are {RULES} rules, and no more may be"))
+        done(added.map_err(unwritten)?, format!("there are {RULES} rules, and no more may be"))
     }
 
     /// Takes a rule away.
     async fn remove_abac_rule(&self, context: &Context<'_>, id: i64) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let removed = store(context)?.remove_rule(&person.by, id, now(context)?).await;
-        done(removed.map_err(kept)?, format!("there is no rule {id}"))
+        done(removed.map_err(unwritten)?, format!("there is no rule {id}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use async_graphql::{Enum, InputObject, Json, SimpleObject};
 use serde::{Deserialize, Serialize};
-use stages_platform_store::{self as kept_as, Millis, Registration, SILENT};
+use stages_platform_store::{self as kept, Millis, Registration, SILENT};
 
 use super::application::{HealthStatus, SyncStatus};
 use super::cluster::Managed;
@@ -211,7 +211,11 @@ enum HealthErrorCodes {
 
 /// What a runtime says is wrong with it, as it is kept instead of what was kept before: what it says once more began when it was
 /// said first.
-pub(crate) fn kept(errors: Vec<HealthError>, before: &str, now: Millis) -> serde_json::Result<String> {
+pub(crate) fn problems_json(
+    errors: Vec<HealthError>,
+    before: &str,
+    now: Millis,
+) -> serde_json::Result<String> {
     let before: Vec<KeptError> = serde_json::from_str(before).unwrap_or_default();
     let one = |error: HealthError| {
         let is_same = |one: &&KeptError| one.error.code == error.code && one.error.title == error.title;
@@ -236,8 +240,8 @@ impl RuntimeInstallationArgs {
     }
 }
 
-impl From<kept_as::RefusedReports> for RefusedReports {
-    fn from(one: kept_as::RefusedReports) -> Self {
+impl From<kept::RefusedReports> for RefusedReports {
+    fn from(one: kept::RefusedReports) -> Self {
         Self { reason: one.reason, number: one.number, last_at: time(one.at) }
     }
 }
@@ -291,7 +295,7 @@ impl Runtime {
             health_message,
             is_remote_cluster_connected: clusters.is_remote_connected(&one.name),
             managed_clusters_num: clusters.number(&one.name),
-            id: kept_as::runtime_id(&one.name).into_owned(),
+            id: kept::runtime_id(&one.name).into_owned(),
             metadata: RuntimeMeta {
                 account: super::account::ACCOUNT.to_owned(),
                 group: "codefresh.io".to_owned(),

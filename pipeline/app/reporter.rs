@@ -48,11 +48,11 @@ const SLACK: Duration = Duration::from_secs(180);
 const SETTINGS_KNOWN_WITHIN: Duration = Duration::from_secs(60);
 /// The last group of acknowledgements is written in this time, or given up: it would be sent again.
 const LEDGER_CLOSED_WITHIN: Duration = Duration::from_secs(10);
-/// A process that is to end waits so long for a bus that does not answer,
+/// A process that is to end waits so long for a bus that does not answer.
 const BUS_AWAY: Duration = Duration::from_secs(5);
-/// asks it so often,
+/// How often it asks the bus meanwhile.
 const BUS_ASKED_EVERY: Duration = Duration::from_millis(200);
-/// and then gives up within this time, so that all takes less than ten seconds.
+/// Once it has waited in vain it gives up within this time, so that all takes less than ten seconds.
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
 /// How often health looks whether Argo CD's settings are known.
 const LOOK: Duration = Duration::from_secs(1);

@@ -23,9 +23,9 @@ const CERTIFICATES: &str = "argocd-tls-certs-cm";
 const HOSTS: &str = "argocd-ssh-known-hosts-cm";
 /// Where Argo CD has its settings.
 const SETTINGS: &str = "argocd-cm";
-/// How often files are looked at,
+/// How often files are looked at.
 const FILES_EVERY: Duration = Duration::from_secs(2);
-/// and at every how many such looks the cluster is asked: every half minute.
+/// At every how many looks at files the cluster is asked: every half minute.
 const CLUSTER_EVERY: u64 = 15;
 
 /// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them; what these hold is used

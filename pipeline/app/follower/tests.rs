@@ -17,9 +17,9 @@ const SOON: Duration = Duration::from_secs(60);
 struct Cluster {
     there: Mutex<BTreeMap<String, (Uid, u64)>>,
     asked: Mutex<Vec<String>>,
-    /// A list begins when it is told to,
+    /// A list begins when it is told to.
     lists: Notify,
-    /// or whenever it likes.
+    /// A list begins whenever it likes.
     open: AtomicBool,
 }
 

@@ -38,9 +38,9 @@ pub(crate) struct Heartbeat {
     pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
-    /// Whether it was said that the platform cannot be told the version that runs,
+    /// Whether it was said that the platform cannot be told the version that runs.
     pub(crate) version_untold: AtomicBool,
-    /// and that of the clusters.
+    /// Whether it was said that the platform cannot be told the clusters.
     pub(crate) clusters_untold: AtomicBool,
 }
 

@@ -109,9 +109,9 @@ pub(crate) struct Session {
     /// Of the head.
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
-    /// Places for those whom the platform is asked about,
+    /// Places for those whom the platform is asked about.
     pub(crate) asked: Arc<Semaphore>,
-    /// and for those who are known.
+    /// Places for those who are known.
     pub(crate) sockets: Arc<Semaphore>,
     pub(crate) who: Somebody,
 }

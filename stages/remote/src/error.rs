@@ -84,10 +84,10 @@ pub enum RemoteError {
     Terminal(&'static str, #[source] io::Error),
 }
 
-/// What helps where nobody is at the address of a context,
+/// What helps where nobody is at the address of a context.
 const OF_CONTEXT: &str =
     ": is it running there? `gitops-runtime context list` shows the addresses of platforms";
-/// and at one that was typed.
+/// What helps where nobody is at an address that was typed.
 pub(crate) const GIVEN: &str = ": look whether it runs there, and whether that is its address";
 
 /// What helps where there is no answer.

@@ -12,9 +12,9 @@ use crate::show::{Output, Screen};
 
 /// Between two looks.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Looks in a row that may fail: while nobody answers, which is five minutes,
+/// Looks in a row that may fail while nobody answers: five minutes.
 const UNANSWERED: u32 = 150;
-/// and where somebody refuses.
+/// Looks in a row that may fail where somebody refuses.
 const REFUSED: u32 = 5;
 
 /// Shows rows, with a header or without.

@@ -13,9 +13,9 @@ const TOKEN_SECRET: &str = "codefresh-token";
 const ARGO_CD_SECRET: &str = "argocd-token";
 /// The account of Argo CD that the runtime reads with.
 const ACCOUNT: &str = "gitops-runtime";
-/// What it may do at Argo CD, each with what it may do that to: read,
+/// What it may read at Argo CD: each with what it may do that to.
 const READS: &[&str] = &["applications, get, */*"];
-/// and what its app proxy needs besides: to act, to read logs, and to see the clusters that it tells the platform of.
+/// What its app proxy needs at Argo CD besides: to act, to read logs, and to see the clusters that it tells the platform of.
 const ACTS: &[&str] =
     &["applications, sync, */*", "applications, action/*, */*", "logs, get, */*", "clusters, get, *"];
 /// The longest address of a registry or a repository, in bytes.

@@ -9,11 +9,11 @@ use crate::refusal::Refusal;
 /// The most that is under way at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// Requests of one runtime,
+    /// Requests of one runtime.
     pub(crate) requests: usize,
-    /// bytes of their bodies, packed and unpacked,
+    /// Bytes of the bodies of one runtime, packed and unpacked.
     pub(crate) bytes: usize,
-    /// and bytes of all.
+    /// Bytes of all bodies.
     pub(crate) all_bytes: usize,
 }
 

@@ -11,14 +11,14 @@ use crate::fields::Fields;
 /// Where controllers of Deployments and of Rollouts say which revision a ReplicaSet is of.
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
 
-/// Of a ReplicaSet, how many pods there are to be,
+/// How many pods a ReplicaSet is to have.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Wanted {
     replicas: Option<u32>,
 }
 
-/// and how many there are that are ready.
+/// How many pods of a ReplicaSet are ready.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Ready {

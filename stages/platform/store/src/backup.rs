@@ -16,9 +16,9 @@ use crate::file_lock::lock;
 
 /// Of the file itself, of its log, and of the log's index.
 const ENDS: [&str; 3] = ["", "-wal", "-shm"];
-/// What the name of the copy ends with that is made before the store's tables change, while they do,
+/// What the name of the copy ends with that is made before the store's tables change, while they do.
 const BEGUN: &str = ".before-migration";
-/// and after that, with the moment.
+/// What the name of that copy ends with once they have changed, before the moment.
 const BEFORE_MIGRATION: &str = ".before-migration-";
 
 /// What is kept once a backup is restored takes places so far behind those that were told before: whoever goes on behind one of these

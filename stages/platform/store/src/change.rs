@@ -27,11 +27,11 @@ const ENTRY: usize = 64;
 const DIFF: usize = 64 * 1024;
 const FILES: usize = 100;
 
-/// What is told by the report of the application itself: a commit of each source, without its paths,
+/// Told by the report of the application itself: a commit of each source, without its paths.
 const BY_APPLICATION: i64 = 0;
-/// by whoever looks at repositories and could not read them all,
+/// Told by whoever looks at repositories and could not read them all.
 const IN_PART: i64 = 1;
-/// and by the same, of all: what knows less never takes its place.
+/// Told by whoever looks at repositories, of all of them. What knows less (a smaller number) never takes its place.
 const WHOLE: i64 = 2;
 
 /// Its place in the sequence of all that is told is the default of the table in Postgres, and given by triggers in SQLite.

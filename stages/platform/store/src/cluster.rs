@@ -26,17 +26,17 @@ pub struct ToldCluster {
     pub server: String,
     /// Whether it was reached, such as `Successful`.
     pub status: String,
-    /// What was said of that,
+    /// What was said of its connection.
     pub message: Option<String>,
-    /// and when it was tried, as it was written.
+    /// When it was tried, as it was written.
     pub attempted_at: Option<String>,
     /// The version of its Kubernetes.
     pub server_version: Option<String>,
     /// Resources that Argo CD holds of it.
     pub resources: Option<i64>,
-    /// Kinds of them,
+    /// Kinds of its resources.
     pub apis: Option<i64>,
-    /// and when it read them last, as it was written.
+    /// When Argo CD read them last, as it was written.
     pub cached_at: Option<String>,
     /// Versions of the kinds that it has; where many clusters are listed, none.
     pub api_versions: Vec<String>,

@@ -44,9 +44,9 @@ pub struct HeardRole {
 pub struct RefusedReports {
     /// Why, such as `malformed`.
     pub reason: String,
-    /// How many there were,
+    /// How many there were.
     pub number: u64,
-    /// and when the last was.
+    /// When the last was.
     pub at: Millis,
 }
 

@@ -5,13 +5,13 @@
 pub struct Placement {
     /// Its Argo CD project.
     pub project: String,
-    /// The cluster that it is deployed to, by name or else by address,
+    /// The cluster that it is deployed to, by name or else by address.
     pub cluster: String,
-    /// and the namespace there.
+    /// The namespace in that cluster.
     pub namespace: String,
-    /// The repository that it comes from,
+    /// The repository that it comes from.
     pub repository: String,
-    /// and the path or chart in it.
+    /// The path or chart in that repository.
     pub path: String,
     /// The product that it belongs to, where it says one.
     pub product: String,

@@ -47,10 +47,10 @@ pub struct Transition {
     pub id: i64,
     /// Of which resource; `None`: of the application.
     pub resource: Option<Resource>,
-    /// When it was first reported so,
+    /// When it was first reported so.
     #[serde(serialize_with = "time")]
     pub at: Millis,
-    /// and when last.
+    /// When it was last reported so.
     #[serde(serialize_with = "time")]
     pub last_at: Millis,
     /// How many reports said the same.

@@ -95,9 +95,9 @@ pub struct Operation {
 /// Pods of a ReplicaSet, as it tells of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pods {
-    /// How many are ready,
+    /// How many are ready.
     pub ready: i64,
-    /// and how many there are to be.
+    /// How many there are to be.
     pub wanted: i64,
     /// Which revision of its owner they are of, if that is told.
     pub revision: Option<i64>,
@@ -143,34 +143,34 @@ pub struct Report {
     pub owner: String,
     /// Of an application: the resources that it lists.
     pub listed: Vec<Listing>,
-    /// The status of sync,
+    /// The status of sync, where it is told.
     pub sync: Option<String>,
-    /// of health,
+    /// The status of health, where it is told.
     pub health: Option<String>,
-    /// what is said of health,
+    /// What is said of health, where it is told.
     pub health_message: Option<String>,
-    /// and the revision, where they are told.
+    /// The revision, where it is told.
     pub revision: Option<String>,
     /// Of a ReplicaSet: its pods.
     pub pods: Option<Pods>,
-    /// Of an application: its last operation,
+    /// Of an application: its last operation.
     pub operation: Option<Operation>,
-    /// the commit,
+    /// Of an application: the commit that is synced.
     pub commit: Commit,
-    /// the commits that changed it in that operation, as far as it says them,
+    /// Of an application: the commits that changed it in that operation, as far as it says them.
     pub changes: Vec<SourceChange>,
-    /// its images, as a JSON list,
+    /// Of an application: its images, as a JSON list.
     pub images: String,
-    /// and where it comes from and goes to.
+    /// Of an application: where it comes from and goes to.
     pub placement: Placement,
     /// Whether it says anything but the object: one that does not comes from whoever watches resources.
     pub has_source: bool,
     /// Whether it says where the object comes from, as all that a reporter of applications sends does: an Application may as well
     /// be told of by whoever watches resources.
     pub from_reporter: bool,
-    /// The object, as JSON,
+    /// The object, as JSON.
     pub object: Option<Text>,
-    /// which stood in the report as JSON, or else as base64 of it.
+    /// Whether `object` stood in the report as JSON, or else as base64 of it.
     pub object_is_json: bool,
     /// The live manifest.
     pub actual: Option<Text>,

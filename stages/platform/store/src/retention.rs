@@ -46,9 +46,9 @@ impl Cut {
 /// How far a look through what is too old has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Looked {
-    /// The number of a transition,
+    /// The number of the last transition that was looked at.
     transition: i64,
-    /// and the end and the number of a deployment.
+    /// The end and the number of the last deployment that was looked at.
     deployment: (Millis, i64),
 }
 

@@ -21,9 +21,9 @@ pub struct Which {
     pub namespace: Option<String>,
     /// Their Argo CD project.
     pub project: Option<String>,
-    /// Their name,
+    /// Their name.
     pub name: Option<String>,
-    /// or how it begins.
+    /// How their name begins.
     pub prefix: Option<String>,
     /// Labels that they have, each with its value.
     pub labels: Vec<(String, String)>,
@@ -40,9 +40,9 @@ pub struct SeenApplication {
     pub runtime: String,
     /// How it is.
     pub state: Application,
-    /// Its Argo CD project,
+    /// Its Argo CD project.
     pub project: String,
-    /// and where it runs, as people say it.
+    /// Where it runs, as people say it.
     pub environment: String,
     /// The cluster and the namespace that it goes to.
     pub destination: (String, String),
@@ -50,13 +50,13 @@ pub struct SeenApplication {
     pub source: (String, String),
     /// Its labels, by name.
     pub labels: Vec<(String, String)>,
-    /// Who wrote its commit,
+    /// Who wrote its commit.
     pub author: String,
-    /// and what they said.
+    /// What they said.
     pub message: String,
-    /// How its last operation stands,
+    /// How its last operation stands.
     pub phase: String,
-    /// and what was said of that.
+    /// What was said of its last operation.
     pub phase_message: String,
     /// When it was last deployed with success.
     pub deployed_at: Option<Millis>,

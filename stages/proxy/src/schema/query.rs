@@ -34,9 +34,9 @@ use crate::validation::ApplicationProblem;
 /// What may be read.
 pub(crate) struct Query;
 
-/// Workflows that are listed where no number is asked for,
+/// Workflows that are listed where no number is asked for.
 const FIRST: usize = 100;
-/// and at most.
+/// Workflows that are listed at most.
 const MOST: usize = 500;
 
 /// Reads something of an application, for whoever may.

@@ -17,10 +17,10 @@ pub(super) const FIELDS: &str = "uid healthStatus healthMessage syncStatus revis
                                  cluster destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage \
                                  operationPhase operationMessage deployedAt";
 
-/// What a table shows of one,
+/// What a table shows of one.
 const SHOWN: &str =
     "healthStatus healthMessage syncStatus revision deleted lastReportAt environment deployedAt";
-/// and a wide one.
+/// What a wide table shows of one.
 const SHOWN_WIDE: &str = "healthStatus healthMessage syncStatus revision deleted lastReportAt environment deployedAt project \
                           cluster commitAuthor commitMessage";
 

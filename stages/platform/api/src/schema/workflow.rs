@@ -11,9 +11,9 @@ use super::page::{SliceInfo, SlicePaginationArgs};
 use super::{caller, store};
 use crate::caller::unread;
 
-/// Workflows whose objects are read at a time, each of up to a megabyte,
+/// Workflows whose objects are read at a time, each of up to a megabyte.
 const PART: usize = 50;
-/// and those that are looked through for a page, by what their objects say: what filters leave out is read as well.
+/// Workflows that are looked through for a page, by what their objects say: what filters leave out is read as well.
 const LOOKED_THROUGH: u32 = 10_000;
 
 /// What a workflow or a pipeline is called.

@@ -10,9 +10,9 @@ use crate::filter::{Filter, Grouping};
 use crate::page::link::with;
 use crate::page::{applications as page, matrix as matrix_page, views::Views};
 
-/// Characters of a name,
+/// Characters of a name.
 const NAME: usize = 60;
-/// and of a filter.
+/// Characters of a filter.
 const QUERY: usize = 2_000;
 
 /// Somebody's own, by name.

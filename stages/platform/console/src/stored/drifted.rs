@@ -12,9 +12,9 @@ use crate::view::home::Said;
 
 /// Who changed an object last is whoever began its drift where both are no further apart.
 const APART: SignedDuration = SignedDuration::from_mins(10);
-/// The longest value that is told,
+/// The longest value that is told.
 const VALUE: usize = 40;
-/// and the longest path to one.
+/// The longest path to a value.
 const PATH: usize = 200;
 /// What Argo CD calls itself: what it changes is no drift.
 const ARGO_CD: &str = "argocd-";
@@ -35,9 +35,9 @@ pub(super) struct Comparison {
 struct Difference {
     /// The way to it, in words.
     path: String,
-    /// What it should be,
+    /// What it should be.
     desired: String,
-    /// and what it is.
+    /// What it is.
     actual: String,
 }
 

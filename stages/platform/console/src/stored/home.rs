@@ -24,9 +24,9 @@ const DAYS: u32 = 28;
 pub(super) const DAY: i64 = 86_400_000;
 /// Days within which it is told how often something drifted.
 const WEEK: i64 = 7;
-/// Rows of applications that move,
+/// Rows of applications that move.
 const MOVERS: u32 = 8;
-/// and of clusters.
+/// Rows of clusters.
 const CLUSTERS: u32 = 8;
 
 pub(super) async fn read(

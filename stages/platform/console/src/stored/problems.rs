@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::view::runtime::RuntimeProblem;
 
-/// Problems of a runtime that are shown,
+/// Problems of a runtime that are shown.
 const PROBLEMS: usize = 20;
-/// and characters of each of their texts.
+/// Characters of each text of a problem.
 const TEXT: usize = 1_000;
 
 /// A problem as the API keeps it.

@@ -75,20 +75,20 @@ pub struct Day {
 pub struct Mover {
     /// Which one.
     pub application: ApplicationId,
-    /// Its deployments of the last 28 days,
+    /// Its deployments of the last 28 days.
     pub deployments: u64,
-    /// of them those that failed,
+    /// How many of those failed.
     pub failed: u64,
-    /// and its deployments of the 28 days before; `None` where history is not kept for so long.
+    /// Its deployments of the 28 days before; `None` where history is not kept for so long.
     pub before: Option<u64>,
 }
 
 /// What moves, against the 28 days before; it may be a minute old.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// Deployments of the last 28 days,
+    /// Deployments of the last 28 days.
     pub deployments: u64,
-    /// and of the 28 days before; `None` where history is not kept for so long.
+    /// Deployments of the 28 days before; `None` where history is not kept for so long.
     pub before: Option<u64>,
     /// The applications that were deployed most often, these first.
     pub movers: Vec<Mover>,
@@ -109,8 +109,8 @@ pub struct Home {
     pub days: Vec<Day>,
     /// What moves.
     pub activity: Activity,
-    /// Clusters, what needs attention first,
+    /// Clusters, what needs attention first.
     pub clusters: Vec<ClusterRow>,
-    /// and how many there are.
+    /// How many clusters there are.
     pub clusters_total: u64,
 }

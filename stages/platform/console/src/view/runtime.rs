@@ -45,9 +45,9 @@ pub struct RuntimeRole {
 pub struct Refused {
     /// Why, such as `too_large`.
     pub reason: String,
-    /// How many,
+    /// How many there were.
     pub number: u64,
-    /// and when the last was.
+    /// When the last was.
     pub at: Timestamp,
 }
 
@@ -56,11 +56,11 @@ pub struct Refused {
 pub struct RuntimeProblem {
     /// An error; else a warning.
     pub error: bool,
-    /// What it is about,
+    /// What it is about.
     pub title: String,
-    /// what was said,
+    /// What was said.
     pub message: String,
-    /// and what to do.
+    /// What to do.
     pub suggestion: String,
     /// Since when it says so without a break, where that is known.
     pub since: Option<Timestamp>,

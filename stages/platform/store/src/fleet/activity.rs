@@ -13,9 +13,9 @@ use crate::store::Store;
 pub struct FleetMover {
     /// Which one.
     pub application: ApplicationName,
-    /// Deployments that began within the time and ended,
+    /// Deployments that began within the time and ended.
     pub deployments: u64,
-    /// and of them those that failed.
+    /// How many of those failed.
     pub failed: u64,
     /// Deployments that began within the time before.
     pub before: u64,

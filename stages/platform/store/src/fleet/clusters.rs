@@ -14,13 +14,13 @@ pub struct FleetCluster {
     pub runtime: String,
     /// By its name, or else by its address.
     pub name: String,
-    /// How many applications go there,
+    /// How many applications go there.
     pub applications: u64,
-    /// of them those that are healthy,
+    /// How many of them are healthy.
     pub healthy: u64,
-    /// those that are degraded or missing,
+    /// How many of them are degraded or missing.
     pub unwell: u64,
-    /// and those that are out of sync.
+    /// How many of them are out of sync.
     pub out_of_sync: u64,
 }
 

@@ -25,9 +25,9 @@ pub struct Drifting {
 /// A resource that is not as Git says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftingResource {
-    /// Its kind,
+    /// Its kind.
     pub kind: String,
-    /// and its name.
+    /// Its name.
     pub name: String,
     /// Since when it is so.
     pub onset: Millis,
@@ -38,9 +38,9 @@ pub struct DriftingResource {
 /// Which two texts are kept of what runs and of what should: their digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct DriftManifests {
-    /// What runs,
+    /// What runs.
     pub actual: Option<Vec<u8>>,
-    /// and what should.
+    /// What should run.
     pub desired: Option<Vec<u8>>,
 }
 

@@ -15,21 +15,21 @@ const DAY: i64 = 86_400_000;
 /// An application that needs somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetNeed {
-    /// Its number,
+    /// Its number.
     pub id: i64,
-    /// which one it is, and how.
+    /// Which one it is, and how.
     pub application: ListedApplication,
-    /// What is said of its health,
+    /// What is said of its health.
     pub health_message: String,
-    /// and since when it is so.
+    /// Since when its health is so.
     pub health_since: Millis,
     /// Since when its sync is as it is.
     pub sync_since: Millis,
-    /// How its last operation stands,
+    /// How its last operation stands.
     pub phase: String,
-    /// since when,
+    /// Since when its last operation stands so.
     pub phase_at: Millis,
-    /// and what was said of that.
+    /// What was said of its last operation.
     pub phase_message: String,
 }
 
@@ -46,9 +46,9 @@ pub struct FleetRuntime {
     pub reported_at: Option<Millis>,
     /// How long its last report was on the way.
     pub lag: Option<Millis>,
-    /// How many applications it has,
+    /// How many applications it has.
     pub applications: u64,
-    /// and how many of them are healthy.
+    /// How many of its applications are healthy.
     pub healthy: u64,
     /// What it last said is wrong with it, as JSON; `[]`: nothing.
     pub problems: String,
@@ -61,9 +61,9 @@ pub struct FleetRuntime {
 /// Deployments of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayOfDeployments {
-    /// How many ended well,
+    /// How many ended well.
     pub succeeded: u64,
-    /// and how many did not.
+    /// How many did not end well.
     pub failed: u64,
 }
 

@@ -51,11 +51,11 @@ pub(crate) struct Index<'a> {
     deployed_at: Option<Millis>,
     reported_at: Millis,
     deleted: bool,
-    /// How the last operation that was no dry run stands,
+    /// How the last operation that was no dry run stands.
     phase: Cow<'a, str>,
-    /// since when,
+    /// Since when that operation stands so.
     phase_at: Millis,
-    /// and what was said of that.
+    /// What was said of that operation.
     phase_message: Cow<'a, str>,
 }
 
@@ -142,9 +142,9 @@ impl<'a> Index<'a> {
 pub(crate) struct Indexed<'i, 'a> {
     pub(crate) application: i64,
     pub(crate) index: &'i Index<'a>,
-    /// The report that said last what it lists,
+    /// The report that said last what it lists.
     pub(crate) held: &'a Report,
-    /// and the newest that lists say, unless that is as it was.
+    /// The newest report that lists say, unless that is as it was.
     pub(crate) newest: Option<&'a Report>,
 }
 

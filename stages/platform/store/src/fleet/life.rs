@@ -25,13 +25,13 @@ pub struct KnownApplication {
     pub id: i64,
     /// What stands in lists.
     pub listed: ListedApplication,
-    /// What is said of its health,
+    /// What is said of its health.
     pub health_message: String,
-    /// and since when it is so.
+    /// Since when its health is so.
     pub health_since: Millis,
-    /// How its last operation stands,
+    /// How its last operation stands.
     pub phase: String,
-    /// and what was said of that.
+    /// What was said of its last operation.
     pub phase_message: String,
     /// The cluster and the namespace that it goes to.
     pub destination: (String, String),
@@ -50,11 +50,11 @@ pub struct KnownApplication {
 pub struct StateOf {
     /// Since when.
     pub at: Millis,
-    /// Its health, if it was told,
+    /// Its health, if it was told.
     pub health: Option<String>,
-    /// what was said of that,
+    /// What was said of its health.
     pub health_message: Option<String>,
-    /// and the status of its sync.
+    /// The status of its sync.
     pub sync: Option<String>,
     /// Whether it is its end.
     pub deleted: bool,
@@ -67,9 +67,9 @@ pub struct StepOf {
     pub name: ResourceName,
     /// Since when.
     pub at: Millis,
-    /// Its health, if it was told,
+    /// Its health, if it was told.
     pub health: Option<String>,
-    /// and how far it has come, in words, or what is said of that.
+    /// How far it has come, in words, or what is said of its health.
     pub step: Option<String>,
     /// The status of its sync, if it was told.
     pub sync: Option<String>,

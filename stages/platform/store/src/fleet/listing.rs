@@ -33,11 +33,11 @@ pub struct ListedApplication {
     pub project: String,
     /// The version of its first image.
     pub version: String,
-    /// The revision that it is at,
+    /// The revision that it is at.
     pub revision: String,
-    /// who wrote it,
+    /// Who wrote that revision.
     pub author: String,
-    /// and what they said.
+    /// What they said.
     pub message: String,
     /// When it was last deployed with success.
     pub deployed_at: Option<Millis>,
@@ -67,9 +67,9 @@ pub struct Position {
     pub position: Option<u64>,
     /// How many the selection leaves.
     pub matching: u64,
-    /// Who stands before it,
+    /// Who stands before it.
     pub previous: Option<ApplicationName>,
-    /// and after it.
+    /// Who stands after it.
     pub next: Option<ApplicationName>,
 }
 

@@ -7,9 +7,9 @@ use crate::fleet::term::Term;
 /// A word of a query whose key is not known, or whose value is none of that key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mistyped<'t> {
-    /// Its key,
+    /// Its key.
     pub key: &'t str,
-    /// and all of it.
+    /// All of it.
     pub word: &'t str,
     /// Another one of that key; `None`: the key is not known.
     pub example: Option<&'static str>,

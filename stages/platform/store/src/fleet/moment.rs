@@ -18,13 +18,13 @@ pub struct ObjectAt {
     pub object: Option<String>,
     /// What was said beside it, as JSON.
     pub details: Option<String>,
-    /// Its health, if it was told,
+    /// Its health, if it was told.
     pub health: Option<String>,
-    /// what was said of that,
+    /// What was said of its health.
     pub health_message: Option<String>,
-    /// the status of its sync,
+    /// The status of its sync.
     pub sync: Option<String>,
-    /// and its revision.
+    /// Its revision.
     pub revision: Option<String>,
     /// Whether it was gone.
     pub deleted: bool,
@@ -37,11 +37,11 @@ pub struct ResourceAt {
     pub name: ResourceName,
     /// Since when it was so.
     pub at: Millis,
-    /// Its health, if it was told,
+    /// Its health, if it was told.
     pub health: Option<String>,
-    /// what was said of that,
+    /// What was said of its health.
     pub health_message: Option<String>,
-    /// and the status of its sync.
+    /// The status of its sync.
     pub sync: Option<String>,
     /// Of a ReplicaSet: its pods.
     pub pods: Option<Pods>,
@@ -58,9 +58,9 @@ pub struct ResourceAt {
 pub struct ManifestsAt {
     /// What ran.
     pub actual: Option<String>,
-    /// What it should have been,
+    /// What it should have been.
     pub desired: Option<String>,
-    /// as it stood in Git.
+    /// What it should have been, as it stood in Git.
     pub git: Option<String>,
 }
 

@@ -26,13 +26,13 @@ pub struct FleetDeployment {
     pub revision: String,
     /// Who asked for it; empty for Argo CD itself.
     pub initiated_by: String,
-    /// Who wrote the commit,
+    /// Who wrote the commit.
     pub author: String,
-    /// and what they said.
+    /// What they said.
     pub commit_message: String,
-    /// Its images, as a JSON list,
+    /// Its images, as a JSON list.
     pub images: String,
-    /// and those of the deployment before it.
+    /// The images of the deployment before it.
     pub images_before: Option<String>,
 }
 
@@ -45,9 +45,9 @@ pub struct FoundResource {
     pub name: ResourceName,
     /// Since when it is as it is.
     pub at: Millis,
-    /// Its health, if it was told,
+    /// Its health, if it was told.
     pub health: Option<String>,
-    /// and what was said of that.
+    /// What was said of its health.
     pub health_message: Option<String>,
     /// The status of its sync.
     pub sync: Option<String>,

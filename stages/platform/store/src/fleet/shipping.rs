@@ -21,9 +21,9 @@ pub const MOST_SHIPPED: u32 = 20_000;
 pub struct Shipped {
     /// Of which application.
     pub application: ApplicationName,
-    /// When it began,
+    /// When it began.
     pub started_at: Millis,
-    /// and when it ended.
+    /// When it ended.
     pub finished_at: Millis,
     /// Whether its operation succeeded.
     pub succeeded: bool,
@@ -40,9 +40,9 @@ pub struct Shipped {
 /// The four figures of deployments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Deployments that ended,
+    /// Deployments that ended.
     pub ended: u64,
-    /// and of them those whose operation succeeded.
+    /// How many of those ended well.
     pub succeeded: u64,
     /// Median from commit to the end of the deployment that brought it first.
     pub lead_time: Option<Millis>,

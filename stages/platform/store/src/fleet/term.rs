@@ -4,9 +4,9 @@ use crate::fleet::condition::{Condition, Field};
 use crate::fleet::within::Within;
 use crate::report::Millis;
 
-/// Every health that an application may have,
+/// Every health that an application may have, as Argo CD says it.
 const HEALTH: [&str; 6] = ["Degraded", "Missing", "Progressing", "Unknown", "Suspended", "Healthy"];
-/// and every status of its sync, as Argo CD says them.
+/// Every status of its sync, as Argo CD says it.
 const SYNC: [&str; 3] = ["OutOfSync", "Unknown", "Synced"];
 
 /// One condition; all of them hold. Values of one are alternatives.

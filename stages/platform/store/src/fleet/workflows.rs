@@ -29,11 +29,11 @@ pub struct SeenWorkflow {
     pub id: i64,
     /// The runtime.
     pub runtime: String,
-    /// Its namespace,
+    /// Its namespace.
     pub namespace: String,
-    /// its name,
+    /// Its name.
     pub name: String,
-    /// and its uid.
+    /// Its uid.
     pub uid: String,
     /// The name of the application that it belongs to; empty: it belongs to none.
     pub application: String,

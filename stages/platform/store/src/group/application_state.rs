@@ -14,14 +14,14 @@ pub(super) struct ApplicationState<'a> {
     pub(super) key: ApplicationKey<'a>,
     /// `None`: it is new.
     pub(super) id: Option<i64>,
-    /// The newest right by which was reported of it,
+    /// The newest right by which was reported of it.
     pub(super) epoch: i64,
-    /// and whether it is newer than what is kept.
+    /// Whether that right is newer than what is kept.
     pub(super) has_new_epoch: bool,
     pub(super) index: Index<'a>,
-    /// The report of it that came last,
+    /// The report of it that came last.
     pub(super) last: Option<&'a Report>,
-    /// and the newest that does not tell its end.
+    /// The newest report of it that does not tell its end.
     pub(super) newest: Option<&'a Report>,
     /// What was held of its entities for whoever compares is held no more.
     pub(super) forgets_held: bool,

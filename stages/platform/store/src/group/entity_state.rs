@@ -14,15 +14,15 @@ pub(super) struct EntityState<'a> {
     pub(super) application: usize,
     /// `None`: the application itself.
     pub(super) resource: Option<&'a ResourceName>,
-    /// Its state,
+    /// Its state: the newest that was told.
     pub(super) current: Option<Which>,
-    /// and since when.
+    /// Since when it is in that state.
     pub(super) since: Millis,
-    /// What came last,
+    /// What came last, be it older than `current`.
     pub(super) latest: Option<Which>,
-    /// since when that was so,
+    /// Since when `latest` was so.
     pub(super) latest_since: Millis,
-    /// and the digest of it.
+    /// The digest of `latest`.
     pub(super) content: Vec<u8>,
     pub(super) newest: Newest<'a>,
     /// The beginning of the digest of its last key, where the group brought one.

@@ -26,9 +26,9 @@ pub(super) struct GroupState<'a> {
     namesakes: HashMap<(i64, &'a ResourceName), Vec<usize>>,
     /// What the transitions said that reports of objects alone may follow.
     said: HashMap<i64, Said<'a>>,
-    /// Transitions that are new,
+    /// Transitions that are new.
     pub(super) transitions: Vec<NewTransition<'a>>,
-    /// and those that are kept and were reported again.
+    /// Transitions that are kept and were reported again.
     pub(super) again: BTreeMap<i64, Reported>,
     /// Of each deployment the report that says how far it is.
     pub(super) deployments: BTreeMap<(usize, Millis), &'a Report>,

@@ -109,9 +109,9 @@ pub(crate) struct Effect {
     pub(crate) who: Vec<String>,
     /// Teams that nobody is in.
     pub(crate) empty: Vec<String>,
-    /// How many applications it is about,
+    /// How many applications it is about.
     pub(crate) matching: u64,
-    /// and the first of them.
+    /// The first of the applications that it is about.
     pub(crate) names: Vec<String>,
 }
 

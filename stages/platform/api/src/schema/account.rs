@@ -30,9 +30,9 @@ pub(crate) struct Me {
 pub(crate) struct Account {
     id: String,
     name: String,
-    /// The kind of the Git server of the repository below,
+    /// The kind of the Git server of the repository below.
     git_provider: Option<GitProviders>,
-    /// and the URL of its API.
+    /// The URL of the API of that Git server.
     git_api_url: Option<String>,
     /// The repository that runtimes have their configuration in together; null: nobody set it, and each runtime says its own.
     shared_config_repo: Option<String>,

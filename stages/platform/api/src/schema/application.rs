@@ -94,22 +94,22 @@ pub(crate) struct Application {
     pub(super) project: String,
     /// Where it runs, as people say it: a label of its, or the namespace that it goes to.
     pub(super) environment: String,
-    /// The cluster that it goes to, by name or else by address,
+    /// The cluster that it goes to, by name or else by address.
     pub(super) cluster: String,
-    /// and the namespace there.
+    /// The namespace that it goes to.
     pub(super) destination_namespace: String,
-    /// The repository that it comes from,
+    /// The repository that it comes from.
     pub(super) repo_url: String,
-    /// and the path or chart in it.
+    /// The path or chart in its repository.
     pub(super) path: String,
     pub(super) labels: Vec<Label>,
-    /// Who wrote the commit that it is at,
+    /// Who wrote the commit that it is at.
     pub(super) commit_author: String,
-    /// and what they said.
+    /// The message of the commit that it is at.
     pub(super) commit_message: String,
-    /// How its last operation stands,
+    /// How its last operation stands.
     pub(super) operation_phase: Option<String>,
-    /// and what was said of that.
+    /// What was said of its last operation.
     pub(super) operation_message: Option<String>,
     /// When it was last deployed with success.
     pub(super) deployed_at: Option<String>,
@@ -136,9 +136,9 @@ pub(crate) struct ApplicationsFilterArgs {
     pub(super) query: Option<String>,
     /// Whether they are gone; null: both.
     deleted: Option<bool>,
-    /// As clients of other platforms ask: those of runtimes that are silent are listed in any case,
+    /// Ignored, as clients of other platforms send it: applications of runtimes that are silent are listed in any case.
     inactive: Option<bool>,
-    /// and so are those that a runtime is made of.
+    /// Ignored, as clients of other platforms send it: applications that a runtime is made of are listed in any case.
     include_components: Option<bool>,
 }
 
@@ -283,9 +283,9 @@ struct ResourceState {
 struct Manifests {
     /// What runs.
     live: Option<String>,
-    /// What it should be,
+    /// What it should be.
     desired: Option<String>,
-    /// as it stands in Git.
+    /// What it should be, as it stands in Git.
     git: Option<String>,
 }
 

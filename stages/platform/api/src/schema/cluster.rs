@@ -19,9 +19,9 @@ const SHORT: usize = 100;
 /// The most of the versions of kinds of one cluster that is kept.
 const VERSIONS: usize = 8 * 1_024;
 
-/// Where Argo CD runs is told by this name,
+/// Where Argo CD runs is told by this name.
 const OWN_NAME: &str = "in-cluster";
-/// and has this address there.
+/// The address of where Argo CD runs, from there.
 pub(super) const OWN_SERVER: &str = "https://kubernetes.default.svc";
 
 /// What a cluster is called.
@@ -50,13 +50,13 @@ struct ClusterInfo {
     connection_state: ConnectionState,
     server_version: Option<String>,
     cache_info: CacheInfo,
-    /// How many applications go there,
+    /// How many applications go there.
     applications_count: u64,
-    /// of them those that are healthy,
+    /// How many of them are healthy.
     healthy_count: u64,
-    /// those that are degraded or missing,
+    /// How many of them are degraded or missing.
     unwell_count: u64,
-    /// and those that are out of sync.
+    /// How many of them are out of sync.
     out_of_sync_count: u64,
 }
 

@@ -12,7 +12,7 @@ mod audit;
 mod clusters;
 mod collection;
 mod component_logs;
-mod desk;
+mod dispatcher;
 mod error;
 mod gate;
 mod git;

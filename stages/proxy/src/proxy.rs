@@ -19,7 +19,7 @@ use crate::archive::LogArchive;
 use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
 use crate::component_logs::ComponentLogs;
-use crate::desk::Desk;
+use crate::dispatcher::Dispatcher;
 use crate::gate::Gate;
 use crate::git::{Calls, GitFiles, GitSecret, Integrations, OAuth, OAuthConfig};
 use crate::heartbeat::Heartbeat;
@@ -135,7 +135,7 @@ pub enum BuildError {
 /// An app proxy that answers once its routes are served.
 pub struct Proxy {
     front: Front,
-    desk: Desk,
+    dispatcher: Dispatcher,
     registration: Option<Registration>,
     heartbeat: Heartbeat,
     recorder: Recorder,
@@ -214,7 +214,7 @@ impl ProxyConfig {
         };
         let (audit, recorder) = Audit::new(platform.clone(), series.clone());
         let gate = Gate::new(platform.clone(), registered.clone(), self.limits.remembered);
-        let desk = Desk::new(gate, audit, series.clone());
+        let dispatcher = Dispatcher::new(gate, audit, series.clone());
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
         let git = Integrations {
             kept: GitSecret { cluster: cluster.clone(), namespace: self.namespace.clone() },
@@ -228,7 +228,7 @@ impl ProxyConfig {
         let pods =
             OwnPods { cluster: cluster.clone(), namespace: self.namespace.clone(), selector: self.own_pods };
         let works = Works {
-            desk: desk.clone(),
+            dispatcher: dispatcher.clone(),
             argocd: argocd.clone(),
             rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
             workflows: Workflows { cluster: cluster.clone(), server },
@@ -250,7 +250,7 @@ impl ProxyConfig {
             schema,
             cors,
             body,
-            desk: desk.clone(),
+            dispatcher: dispatcher.clone(),
             archive,
             oauth,
             stop: stop.clone(),
@@ -281,7 +281,7 @@ impl ProxyConfig {
             clusters_untold,
         };
         let stopping = Stopping::default();
-        Ok(Proxy { front, desk, registration, heartbeat, recorder, stop, stopping })
+        Ok(Proxy { front, dispatcher, registration, heartbeat, recorder, stop, stopping })
     }
 }
 
@@ -300,12 +300,12 @@ impl Proxy {
     /// Registers the runtime where it is to, looks at it and tells the audit log, until it is told to stop, and the acts under way are
     /// done, or left in doubt, and told.
     pub async fn run(self) {
-        let Self { front, desk, registration, heartbeat, recorder, stop, stopping } = self;
+        let Self { front, dispatcher, registration, heartbeat, recorder, stop, stopping } = self;
         drop(front);
         let told = Shutdown::new();
         let acts = async {
             stop.cancelled().await;
-            desk.finished(stopping.acts).await;
+            dispatcher.finished(stopping.acts).await;
             told.cancel();
         };
         let looking = async {

@@ -25,7 +25,7 @@ use stages_client::{bearer_token, event_stream};
 use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
-use crate::desk::{About, Caller, Desk};
+use crate::dispatcher::{About, Caller, Dispatcher};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::OAuth;
@@ -43,7 +43,7 @@ pub(crate) struct Front {
     pub(crate) cors: Option<HeaderValue>,
     /// The most that a body may be long.
     pub(crate) body: usize,
-    pub(crate) desk: Desk,
+    pub(crate) dispatcher: Dispatcher,
     pub(crate) archive: Arc<LogArchive>,
     pub(crate) oauth: OAuth,
     pub(crate) stop: Shutdown,
@@ -115,7 +115,7 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_stream = accepts.contains("text/event-stream");
     // Of whom nobody knows nothing is read: what a body takes while it is read is for those who may ask.
-    match front.desk.knows(&caller).await {
+    match front.dispatcher.knows(&caller).await {
         Ok(()) => {}
         Err(error @ ActError::NoCredentials) => return wrong(StatusCode::UNAUTHORIZED, &error.to_string()),
         Err(error) => return front.refused(is_stream, &error.to_string(), error.code()).await,
@@ -184,10 +184,10 @@ async fn socket(
     if front.sockets.available_permits() == 0 {
         return wrong(StatusCode::SERVICE_UNAVAILABLE, FULL);
     }
-    let Front { schema, desk, stop, asked, sockets, strangers, .. } = front;
+    let Front { schema, dispatcher, stop, asked, sockets, strangers, .. } = front;
     let session = Session {
         schema,
-        desk,
+        dispatcher,
         token: token(&headers),
         stop,
         asked,
@@ -201,7 +201,7 @@ async fn socket(
 async fn logs(State(front): State<Front>, headers: HeaderMap) -> Response {
     let about = About::new(Operation::DOWNLOAD_LOGS, Subject::default());
     let begun = async {
-        front.desk.begin(&Caller(token(&headers)), &about).await?;
+        front.dispatcher.begin(&Caller(token(&headers)), &about).await?;
         front.archive.clone().begin(front.stop.clone()).await
     };
     let stream = match begun.await {

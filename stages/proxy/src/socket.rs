@@ -1,5 +1,5 @@
 //! GraphQL over a WebSocket, in both protocols that clients speak: `graphql-transport-ws`, and the one that was before it,
-//! `graphql-ws`. Who asks is known before anything is; each operation passes the desk as one that came over a POST does.
+//! `graphql-ws`. Who asks is known before anything is; each operation passes the dispatcher as one that came over a POST does.
 //!
 //! What is done upon a message stands here, since `async_graphql::http::WebSocket` begins any number of operations, replaces one by
 //! another of its id, quotes what it cannot read, and ends with one code whatever is wrong.
@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_stream::StreamMap;
 
-use crate::desk::{Caller, Desk};
+use crate::dispatcher::{Caller, Dispatcher};
 use crate::query_text::read_query;
 use crate::schema::Schema;
 use crate::strangers::Stranger;
@@ -105,7 +105,7 @@ pub(crate) enum Somebody {
 /// A socket, from its first message to its last.
 pub(crate) struct Session {
     pub(crate) schema: Schema,
-    pub(crate) desk: Desk,
+    pub(crate) dispatcher: Dispatcher,
     /// Of the head.
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
@@ -226,7 +226,7 @@ impl Session {
                 // However long that takes, it is no stranger any more.
                 let _place = self.asked.clone().try_acquire_owned().map_err(full)?;
                 self.who = Somebody::Asked { _place };
-                self.desk.knows(&caller).await.map_err(|error| match error.code() {
+                self.dispatcher.knows(&caller).await.map_err(|error| match error.code() {
                     "UNAUTHENTICATED" => (4403, error.to_string()),
                     // The platform is away, say.
                     _ => (close_code::AGAIN, error.to_string()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::desk::{About, Caller, Desk};
+use crate::dispatcher::{About, Caller, Dispatcher};
 use crate::error::ActError;
 use crate::streams::StreamPlace;
 
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Whoever asks for a stream, who may have it for now.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    desk: Desk,
+    dispatcher: Dispatcher,
     caller: Caller,
     about: About,
     /// Whether the token may be asked about again.
@@ -34,15 +34,15 @@ pub(crate) struct Watched {
 impl Watched {
     /// Lets somebody in who may.
     pub(crate) async fn begin(
-        desk: &Desk,
+        dispatcher: &Dispatcher,
         place: StreamPlace,
         caller: &Caller,
         about: About,
     ) -> Result<Self, ActError> {
-        let lasts = desk.begin(caller, &about).await?.lasts;
+        let lasts = dispatcher.begin(caller, &about).await?.lasts;
         let since = Instant::now();
-        let (desk, caller) = (desk.clone(), caller.clone());
-        Ok(Self { desk, caller, about, lasts, since, look: since + LOOK, _place: place })
+        let (dispatcher, caller) = (dispatcher.clone(), caller.clone());
+        Ok(Self { dispatcher, caller, about, lasts, since, look: since + LOOK, _place: place })
     }
 
     /// How long the stream may be.
@@ -70,6 +70,6 @@ impl Watched {
             return Ok(());
         }
         self.look = now + LOOK;
-        if self.lasts { self.desk.still(&self.caller, &self.about).await } else { Ok(()) }
+        if self.lasts { self.dispatcher.still(&self.caller, &self.about).await } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@ use pipeline_core::SecretString;
 
 use super::git::given;
 use super::{caller, works};
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{GitTokenType, NewRuntimeToken, OfferedToken, Provider};
@@ -75,7 +75,7 @@ pub(super) async fn offering(
 ) -> Result<About> {
     let (works, about) = (works(context)?, About::new(operation, Subject::default()));
     let looked = works.git.is_for_everybody(offered.provider, &offered.api_url);
-    let looked = works.desk.read(caller(context)?, about.clone(), looked).await;
+    let looked = works.dispatcher.read(caller(context)?, about.clone(), looked).await;
     Ok(match looked.map_err(|error| error.graphql())? {
         true => about,
         false => About { operation: about.operation.of_admins(), ..about },

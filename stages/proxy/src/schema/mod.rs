@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::argocd::ArgoCd;
 use crate::component_logs::ComponentLogs;
-use crate::desk::{Caller, Desk};
+use crate::dispatcher::{Caller, Dispatcher};
 use crate::git::{GitFiles, Integrations, OAuth};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
@@ -42,7 +42,7 @@ const DIRECTIVES: usize = 8;
 
 /// All that resolvers work with.
 pub(crate) struct Works {
-    pub(crate) desk: Desk,
+    pub(crate) dispatcher: Dispatcher,
     pub(crate) argocd: Arc<ArgoCd>,
     pub(crate) rollouts: Rollouts,
     pub(crate) workflows: Workflows,

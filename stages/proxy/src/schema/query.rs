@@ -21,7 +21,7 @@ use super::workflow::Workflow;
 use super::{Works, caller, works};
 use crate::VERSION;
 use crate::account::Account;
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{
@@ -47,7 +47,7 @@ async fn read<T>(
     doing: impl AsyncFnOnce(&Works) -> std::result::Result<T, ActError>,
 ) -> Result<T> {
     let (works, caller) = (works(context)?, caller(context)?);
-    let done = works.desk.read(caller, About::new(operation, subject), doing(works)).await;
+    let done = works.dispatcher.read(caller, About::new(operation, subject), doing(works)).await;
     done.map_err(|error| error.graphql())
 }
 
@@ -59,7 +59,7 @@ async fn read_git<T>(
 ) -> Result<T> {
     let (works, caller) = (works(context)?, caller(context)?);
     let about = About::new(operation, runtime());
-    let done = works.desk.read_as(caller, about, async |who| doing(works, who).await).await;
+    let done = works.dispatcher.read_as(caller, about, async |who| doing(works, who).await).await;
     done.map_err(|error| error.graphql())
 }
 
@@ -353,7 +353,7 @@ impl Query {
         let offered = args.read().map_err(|error| error.graphql())?;
         let about = offering(context, Operation::VALIDATE_GIT, &offered).await?;
         let (works, caller) = (works(context)?, caller(context)?);
-        let checked = works.desk.read(caller, about, offered.check(&works.git)).await;
+        let checked = works.dispatcher.read(caller, about, offered.check(&works.git)).await;
         checked.map_err(|error| error.graphql())
     }
 
@@ -383,7 +383,7 @@ impl Query {
             let offered = details.read().map_err(|error| error.graphql())?;
             let about = offering(context, Operation::GIT_ORGANIZATIONS, &offered).await?;
             let (works, caller) = (works(context)?, caller(context)?);
-            let found = works.desk.read(caller, about, offered.organizations(&works.git.calls)).await;
+            let found = works.dispatcher.read(caller, about, offered.organizations(&works.git.calls)).await;
             return found.map_err(|error| error.graphql());
         }
         let integration = or_default(integration_name);

@@ -14,7 +14,7 @@ use super::inputs::{
 use super::log::{ApplicationLogsResponse, ComponentLogResponse, WorkflowLogsResponse};
 use super::{Works, caller, works};
 use crate::component_logs::WantedLogs;
-use crate::desk::{About, Caller};
+use crate::dispatcher::{About, Caller};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::kubernetes_name::check_name;
@@ -75,7 +75,7 @@ async fn follow<Opening>(
 where
     Opening: Future<Output = std::result::Result<Opened, ActError>>,
 {
-    let watched = Watched::begin(&works.desk, works.streams.place()?, caller, about).await?;
+    let watched = Watched::begin(&works.dispatcher, works.streams.place()?, caller, about).await?;
     let opened = open(watched.longest()).await?;
     Ok(Following { sender, opened, watched })
 }
@@ -180,7 +180,7 @@ impl Subscription {
             None => about,
         };
         let begun = async {
-            let watched = Watched::begin(&works.desk, works.streams.place()?, caller, about).await?;
+            let watched = Watched::begin(&works.dispatcher, works.streams.place()?, caller, about).await?;
             let options = options.unwrap_or_default();
             let wanted = WantedLogs {
                 component: component_name,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::act;
 use crate::argocd::ArgoCd;
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::operation::Operation;

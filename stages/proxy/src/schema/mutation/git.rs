@@ -4,7 +4,7 @@ use async_graphql::{Context, Object, Result};
 
 use super::act;
 use crate::account::Account;
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{Change, CheckedGitToken, Commit, Integration, PullRequest, SharingPolicy};
@@ -35,7 +35,7 @@ async fn registering(
     name: &str,
 ) -> Result<(Integration, About)> {
     let (works, about) = (works(context)?, of_git(operation, name));
-    let found = works.desk.read(caller(context)?, about.clone(), works.git.find(name)).await;
+    let found = works.dispatcher.read(caller(context)?, about.clone(), works.git.find(name)).await;
     let integration = found.map_err(|error| error.graphql())?;
     let about = match integration.sharing_policy {
         SharingPolicy::AllUsersInAccount => about,
@@ -56,7 +56,7 @@ async fn commit(
         .of(format!("Git integration {integration} repository {repo}"));
     let files = works.files.clone();
     let doing = move |who: Account| async move { files.commit(&who, (&integration, &repo), change).await };
-    works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
 }
 
 #[Object]
@@ -124,7 +124,7 @@ impl GitMutation {
             git.register(&name, &integration, &who, (username.as_deref(), &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 
     /// Begins to register a token of the runtime's OAuth application at GitHub: whoever asks opens the address, and consents there.
@@ -136,7 +136,7 @@ impl GitMutation {
         let doing = move |who: Account| async move {
             Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
         };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 
     /// Registers that token, with the line that the browser shows since.
@@ -155,7 +155,7 @@ impl GitMutation {
             git.register(&name, &integration, &who, (None, &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 
     /// Forgets the Git token of whoever asks.
@@ -170,7 +170,7 @@ impl GitMutation {
             git.deregister(&name, &who).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 
     /// Keeps the Git token that Argo CD reads repositories with, once its provider says that it may enough.
@@ -213,6 +213,6 @@ impl GitMutation {
         let (files, wanted) = (works.files.clone(), args.wanted());
         let doing =
             move |who: Account| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 }

@@ -10,7 +10,7 @@ use self::cluster::ClusterMutation;
 use self::git::GitMutation;
 use self::sealing::SealingMutation;
 use super::{caller, works};
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::error::ActError;
 
 // Its fields stand in the schema in this order.
@@ -24,5 +24,5 @@ async fn act<T: Send + 'static>(
     doing: impl Future<Output = std::result::Result<T, ActError>> + Send + 'static,
 ) -> Result<T> {
     let (works, caller) = (works(context)?, caller(context)?);
-    works.desk.act(caller, about, doing).await.map_err(|error| error.graphql())
+    works.dispatcher.act(caller, about, doing).await.map_err(|error| error.graphql())
 }

@@ -4,7 +4,7 @@ use async_graphql::{Context, Object, Result};
 use pipeline_core::SecretString;
 
 use super::act;
-use crate::desk::About;
+use crate::dispatcher::About;
 use crate::gate::Subject;
 use crate::operation::Operation;
 use crate::schema::sealing::{SealSecretInput, SealedSecretOutput};

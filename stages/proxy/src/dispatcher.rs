@@ -38,7 +38,7 @@ pub(crate) struct About {
 
 /// Where every operation passes. Cloning shares.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
+pub(crate) struct Dispatcher {
     gate: Arc<Gate>,
     audit: Audit,
     refusals: RefusalLog,
@@ -65,7 +65,7 @@ impl About {
     }
 }
 
-impl Desk {
+impl Dispatcher {
     pub(crate) fn new(gate: Gate, audit: Audit, series: ProxySeries) -> Self {
         let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
         let refusals = RefusalLog::new(audit.clone());
@@ -133,16 +133,16 @@ impl Desk {
             Ok(entered) => entered,
             Err(error) => return self.counted(operation, Err(error)),
         };
-        let desk = self.clone();
+        let dispatcher = self.clone();
         let done = self.acts.spawn(async move {
             let _one = one;
-            if desk.over.is_cancelled() {
-                return desk.counted(operation, Err(ActError::Stopping));
+            if dispatcher.over.is_cancelled() {
+                return dispatcher.counted(operation, Err(ActError::Stopping));
             }
             let done = tokio::select! {
                 biased;
                 done = doing(granted.who.clone()) => done,
-                () = desk.over.cancelled() => Err(ActError::InDoubt),
+                () = dispatcher.over.cancelled() => Err(ActError::InDoubt),
             };
             let outcome = match &done {
                 Ok(_) => "done".to_owned(),
@@ -152,7 +152,7 @@ impl Desk {
                 Err(error) => format!("failed: {}", error.code()),
             };
             place.take(about.record(&granted.who.name, &outcome));
-            desk.counted(operation, done)
+            dispatcher.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
     }

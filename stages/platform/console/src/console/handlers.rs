@@ -10,8 +10,8 @@ use maud::{Markup, html};
 use stages_platform_store::{Account, Link, Role, runtime_id};
 use url::form_urlencoded;
 
-use super::desk::Desk;
 use super::form::Form;
+use super::signed_in_request::SignedInRequest;
 use super::{Console, Session, cookie, live, oidc, views};
 use crate::assets;
 use crate::filter::Filter;
@@ -76,11 +76,11 @@ pub(super) fn value(text: &str, name: &str) -> String {
     found.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-pub(crate) async fn home(desk: Desk) -> HandlerResult {
-    let fleet = &desk.session.fleet;
+pub(crate) async fn home(request: SignedInRequest) -> HandlerResult {
+    let fleet = &request.session.fleet;
     let (home, trend) = (fleet.home(), fleet.trend(page::shipping::DAYS));
-    let (home, trend) = tokio::try_join!(home, trend).map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::home::page(&home, &trend, desk.session.is_admin(), desk.console.now())))
+    let (home, trend) = tokio::try_join!(home, trend).map_err(|error| request.unavailable(&error))?;
+    Ok(request.shown(&page::home::page(&home, &trend, request.session.is_admin(), request.console.now())))
 }
 
 /// As many days as an address says, within what figures are made of.
@@ -88,30 +88,36 @@ pub(super) fn days_of(text: &str) -> u32 {
     text.parse().unwrap_or(page::shipping::DAYS).clamp(1, 90)
 }
 
-pub(crate) async fn shipping(Path((days, figure)): Path<(String, String)>, desk: Desk) -> HandlerResult {
-    let (filter, days) = (Filter::parse(&desk.form), days_of(&days));
+pub(crate) async fn shipping(
+    Path((days, figure)): Path<(String, String)>,
+    request: SignedInRequest,
+) -> HandlerResult {
+    let (filter, days) = (Filter::parse(&request.form), days_of(&days));
     let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
-    let shipping = desk.session.fleet.shipping(&filter, days).await;
-    let shipping = shipping.map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::shipping::page(&filter, &shipping, figure)))
+    let shipping = request.session.fleet.shipping(&filter, days).await;
+    let shipping = shipping.map_err(|error| request.unavailable(&error))?;
+    Ok(request.shown(&page::shipping::page(&filter, &shipping, figure)))
 }
 
-pub(crate) async fn applications(desk: Desk) -> HandlerResult {
-    views::listed(&desk, &Filter::parse(&desk.form), None).await
+pub(crate) async fn applications(request: SignedInRequest) -> HandlerResult {
+    views::listed(&request, &Filter::parse(&request.form), None).await
 }
 
-pub(crate) async fn application(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
-    let Desk { console, session, .. } = &desk;
-    let failed = |error: Unavailable| desk.unavailable(&error);
+pub(crate) async fn application(
+    Path(at): Path<(String, String, String)>,
+    request: SignedInRequest,
+) -> HandlerResult {
+    let SignedInRequest { console, session, .. } = &request;
+    let failed = |error: Unavailable| request.unavailable(&error);
     let (fleet, now) = (&session.fleet, console.now());
     let id = console.application_at(session, at).await.map_err(failed)?;
-    let asked = Asked::parse(id.clone(), &desk.form);
+    let asked = Asked::parse(id.clone(), &request.form);
     let mut window = asked.window(now);
     let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
     let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
     let Some(mut application) = application else {
-        let markup = page::application::unknown(&id, desk.session.is_admin());
-        return Ok(desk.answered(StatusCode::NOT_FOUND, &markup));
+        let markup = page::application::unknown(&id, request.session.is_admin());
+        return Ok(request.answered(StatusCode::NOT_FOUND, &markup));
     };
     let (from, to) = page::application::interval(&application, window);
     if window.from.is_none() && asked.tab == Tab::Compare {
@@ -138,8 +144,8 @@ pub(crate) async fn application(Path(at): Path<(String, String, String)>, desk: 
         }
     }
     let acts = super::acts::of(console, session, &id, &application, interval.resource.as_ref()).await;
-    let acts = acts.map_err(|error| desk.unread(error))?;
-    Ok(desk.shown(&page::application::page(&asked, &application, &interval, &neighbours, &acts, now)))
+    let acts = acts.map_err(|error| request.unread(error))?;
+    Ok(request.shown(&page::application::page(&asked, &application, &interval, &neighbours, &acts, now)))
 }
 
 /// What stands in the place of a part of a page that is of no application.
@@ -152,9 +158,12 @@ fn day_before(at: Timestamp) -> Timestamp {
     at.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-pub(crate) async fn preview(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
-    let Desk { console, session, .. } = &desk;
-    let failed = |error: Unavailable| desk.unavailable(&error);
+pub(crate) async fn preview(
+    Path(at): Path<(String, String, String)>,
+    request: SignedInRequest,
+) -> HandlerResult {
+    let SignedInRequest { console, session, .. } = &request;
+    let failed = |error: Unavailable| request.unavailable(&error);
     let now = console.now();
     let window =
         Window { begin: day_before(now), end: now, from: None, to: None, steps: Steps::None, drifts: false };
@@ -165,81 +174,86 @@ pub(crate) async fn preview(Path(at): Path<(String, String, String)>, desk: Desk
 }
 
 /// What is known of its deployments since `since`, when the oldest of those that its runtime remembers had ended: it began before.
-pub(crate) async fn deployed(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
-    let Desk { console, session, .. } = &desk;
-    let failed = |error: Unavailable| desk.unavailable(&error);
-    let oldest = desk.value("since").parse().unwrap_or_else(|_| console.now());
+pub(crate) async fn deployed(
+    Path(at): Path<(String, String, String)>,
+    request: SignedInRequest,
+) -> HandlerResult {
+    let SignedInRequest { console, session, .. } = &request;
+    let failed = |error: Unavailable| request.unavailable(&error);
+    let oldest = request.value("since").parse().unwrap_or_else(|_| console.now());
     let id = console.application_at(session, at).await.map_err(failed)?;
     let deployments = session.fleet.deployed(&id, day_before(oldest)).await.map_err(failed)?;
     let deployments = deployments.ok_or_else(not_known)?;
     Ok(send(StatusCode::OK, &page::deployed::fragment(&deployments)))
 }
 
-pub(crate) async fn deployments(desk: Desk) -> HandlerResult {
-    let filter = Filter::parse(&desk.form);
-    let found = desk.session.fleet.deployments(&filter).await;
-    let (found, is_more) = found.map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::deployments::page(&filter, &found, is_more, desk.console.now())))
+pub(crate) async fn deployments(request: SignedInRequest) -> HandlerResult {
+    let filter = Filter::parse(&request.form);
+    let found = request.session.fleet.deployments(&filter).await;
+    let (found, is_more) = found.map_err(|error| request.unavailable(&error))?;
+    Ok(request.shown(&page::deployments::page(&filter, &found, is_more, request.console.now())))
 }
 
-pub(crate) async fn resources(desk: Desk) -> HandlerResult {
-    let text = desk.value("q");
-    let found = desk.session.fleet.resources(&text).await.map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::resources::page(&text, &found, desk.console.now())))
+pub(crate) async fn resources(request: SignedInRequest) -> HandlerResult {
+    let text = request.value("q");
+    let found = request.session.fleet.resources(&text).await.map_err(|error| request.unavailable(&error))?;
+    Ok(request.shown(&page::resources::page(&text, &found, request.console.now())))
 }
 
-pub(crate) async fn runtimes(desk: Desk) -> HandlerResult {
-    let (fleet, failed) = (&desk.session.fleet, |error: Unavailable| desk.unavailable(&error));
+pub(crate) async fn runtimes(request: SignedInRequest) -> HandlerResult {
+    let (fleet, failed) = (&request.session.fleet, |error: Unavailable| request.unavailable(&error));
     let all = fleet.runtimes().await.map_err(failed)?;
     let clusters = fleet.clusters().await.map_err(failed)?;
-    let strangers = match desk.session.role {
+    let strangers = match request.session.role {
         Role::Admin => Some(fleet.strangers().await.map_err(failed)?),
         Role::Member => None,
     };
-    Ok(desk.shown(&page::runtimes::page(&all, &clusters, strangers.as_deref(), desk.console.now())))
+    Ok(request.shown(&page::runtimes::page(&all, &clusters, strangers.as_deref(), request.console.now())))
 }
 
-pub(crate) async fn add_runtime_form(desk: Desk) -> Response {
-    desk.shown(&page::add_runtime::form(&Installation::default(), None))
+pub(crate) async fn add_runtime_form(request: SignedInRequest) -> Response {
+    request.shown(&page::add_runtime::form(&Installation::default(), None))
 }
 
-pub(crate) async fn add_runtime(desk: Desk) -> HandlerResult {
-    let runtime = Installation::of_form(desk.form.as_bytes());
+pub(crate) async fn add_runtime(request: SignedInRequest) -> HandlerResult {
+    let runtime = Installation::of_form(request.form.as_bytes());
     if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
-        return Ok(desk.shown(&page::add_runtime::form(&runtime, Some(refused))));
+        return Ok(request.shown(&page::add_runtime::form(&runtime, Some(refused))));
     }
-    let added = desk.session.fleet.add_runtime(&runtime.name, &desk.session.user).await;
-    Ok(desk.shown(&match added.map_err(|error| desk.unavailable(&error))? {
-        Added::Token(token) => page::add_runtime::added(&runtime, &token, &desk.console.0.settings.external),
+    let added = request.session.fleet.add_runtime(&runtime.name, &request.session.user).await;
+    Ok(request.shown(&match added.map_err(|error| request.unavailable(&error))? {
+        Added::Token(token) => {
+            page::add_runtime::added(&runtime, &token, &request.console.0.settings.external)
+        }
         Added::Refused(why) => page::add_runtime::form(&runtime, Some(("name", &why))),
     }))
 }
 
 /// How far a runtime is that was added.
-pub(crate) async fn added_runtime(Path(name): Path<String>, desk: Desk) -> HandlerResult {
-    let typed = Installation::of_form(desk.form.as_bytes());
-    let all = desk.session.fleet.runtimes().await.map_err(|error| desk.unavailable(&error))?;
+pub(crate) async fn added_runtime(Path(name): Path<String>, request: SignedInRequest) -> HandlerResult {
+    let typed = Installation::of_form(request.form.as_bytes());
+    let all = request.session.fleet.runtimes().await.map_err(|error| request.unavailable(&error))?;
     let known = all.iter().find(|one| one.name == name || runtime_id(&one.name) == name);
     let (false, Some(known)) = (typed.refused().is_some(), known) else {
         return Ok((StatusCode::NOT_FOUND, "there is no such runtime\n").into_response());
     };
     let typed = Installation { name: known.name.clone(), ..typed };
-    Ok(desk.shown(&page::add_runtime::progress(&typed, Some(known))))
+    Ok(request.shown(&page::add_runtime::progress(&typed, Some(known))))
 }
 
 /// What the palette shows while somebody types: views of theirs by name, applications by the same filter as the list, and
 /// resources by name.
-pub(crate) async fn find(desk: Desk) -> HandlerResult {
-    let (fleet, text) = (&desk.session.fleet, desk.value("q").to_lowercase());
-    let filter = Filter { grouping: crate::filter::Grouping::None, page: 0, ..Filter::parse(&desk.form) };
+pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
+    let (fleet, text) = (&request.session.fleet, request.value("q").to_lowercase());
+    let filter = Filter { grouping: crate::filter::Grouping::None, page: 0, ..Filter::parse(&request.form) };
     let resources = async {
         // What is too short is in everything.
         if text.len() < RESOURCE { Ok(Vec::new()) } else { fleet.resources(&text).await }
     };
     let (listing, resources) = tokio::join!(fleet.applications(&filter), resources);
-    let failed = |error: Unavailable| desk.unavailable(&error);
+    let failed = |error: Unavailable| request.unavailable(&error);
     let (listing, resources) = (listing.map_err(failed)?, resources.map_err(failed)?);
-    let views = views::of(&desk).await?;
+    let views = views::of(&request).await?;
     let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
     // Those of an application whose own name is meant say nothing more.
     let resources = resources.iter().filter(|one| one.resource.key.name.to_lowercase().contains(&text));
@@ -261,10 +275,10 @@ pub(crate) async fn find(desk: Desk) -> HandlerResult {
 
 /// From behind the last event that is known: a browser that begins a stream again by itself says it in a header, which is newer than
 /// what the page says where it does.
-pub(crate) async fn live(desk: Desk) -> Response {
-    let header = desk.headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let after = header.and_then(|id| id.parse().ok()).or_else(|| desk.value("after").parse().ok());
-    live::stream(desk.console, desk.session, after).into_response()
+pub(crate) async fn live(request: SignedInRequest) -> Response {
+    let header = request.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = header.and_then(|id| id.parse().ok()).or_else(|| request.value("after").parse().ok());
+    live::stream(request.console, request.session, after).into_response()
 }
 
 pub(crate) async fn asset(Path((version, name)): Path<(String, String)>) -> Response {

@@ -2,7 +2,6 @@
 
 mod acts;
 pub(crate) mod commit;
-mod desk;
 mod form;
 pub(crate) mod handlers;
 mod live;
@@ -11,6 +10,7 @@ pub(crate) mod oidc;
 mod packed;
 pub(crate) mod partial;
 pub(crate) mod settings;
+mod signed_in_request;
 pub(crate) mod views;
 
 use std::sync::Arc;

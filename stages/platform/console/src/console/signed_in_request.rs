@@ -12,7 +12,7 @@ use crate::fleet::Unavailable;
 use crate::page::shell::Page;
 
 /// A request of somebody who is signed in, and where its answer goes.
-pub(crate) struct Desk {
+pub(crate) struct SignedInRequest {
     pub(super) console: Console,
     pub(super) session: Session,
     pub(super) headers: HeaderMap,
@@ -20,7 +20,7 @@ pub(crate) struct Desk {
     pub(super) form: String,
 }
 
-impl FromRequest<Console> for Desk {
+impl FromRequest<Console> for SignedInRequest {
     type Rejection = Response;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
@@ -40,7 +40,7 @@ impl FromRequest<Console> for Desk {
     }
 }
 
-impl Desk {
+impl SignedInRequest {
     pub(super) fn store(&self) -> &Store {
         self.console.store()
     }

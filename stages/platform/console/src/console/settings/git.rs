@@ -2,19 +2,19 @@
 
 use stages_platform_store::Role;
 
-use super::Desk;
+use super::SignedInRequest;
 use crate::console::acts::may_commit;
 use crate::console::handlers::HandlerResult;
 use crate::page::acts::refused;
 use crate::page::settings::git as page;
 
-pub(crate) async fn show(desk: Desk) -> HandlerResult {
-    let session = &desk.session;
-    let runtimes = session.fleet.runtimes().await.map_err(|error| desk.unavailable(&error))?;
+pub(crate) async fn show(request: SignedInRequest) -> HandlerResult {
+    let session = &request.session;
+    let runtimes = session.fleet.runtimes().await.map_err(|error| request.unavailable(&error))?;
     let names: Vec<String> = runtimes.into_iter().map(|one| one.name).collect();
-    let asked = desk.value("runtime");
+    let asked = request.value("runtime");
     let chosen = names.iter().find(|name| **name == asked).or(names.first()).map(String::as_str);
     let why = chosen.filter(|runtime| !may_commit(session, runtime));
     let why = why.map(|runtime| refused(&format!("register a token with {runtime}")));
-    Ok(desk.shown(&page::page(&names, chosen, why.as_deref(), session.role == Role::Admin)))
+    Ok(request.shown(&page::page(&names, chosen, why.as_deref(), session.role == Role::Admin)))
 }

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse as _, Redirect};
 use stages_platform_store::StoreError;
 
-use super::{Desk, listed};
+use super::{SignedInRequest, listed};
 use crate::console::handlers::HandlerResult;
 use crate::console::{Console, oidc};
 use crate::page::settings::{Said, identity::Linked};
@@ -17,32 +17,34 @@ pub(super) async fn of<'c>(console: &'c Console, name: &str) -> Result<Option<Li
     Ok(Some(Linked { host: issuer.host(), subject }))
 }
 
-pub(crate) async fn act(desk: Desk) -> HandlerResult {
-    let Desk { console, session, headers, .. } = &desk;
+pub(crate) async fn act(request: SignedInRequest) -> HandlerResult {
+    let SignedInRequest { console, session, headers, .. } = &request;
     let name = &session.user;
     let Some(oidc) = &console.0.settings.oidc else {
-        return refused(&desk, "This platform has no provider to sign in by.").await;
+        return refused(&request, "This platform has no provider to sign in by.").await;
     };
-    match &*desk.value("act") {
+    match &*request.value("act") {
         "link" => Ok(oidc::link(console, oidc, name, headers).await),
         "unlink" => {
-            let account = desk.store().account(name).await.map_err(|error| desk.unread(error))?;
+            let account = request.store().account(name).await.map_err(|error| request.unread(error))?;
             if account.is_some_and(|account| account.password.is_empty()) {
                 let why = "You have no password, and would not come in any more: ask an admin for a link to set one first.";
-                return refused(&desk, why).await;
+                return refused(&request, why).await;
             }
             let issuer = oidc.provider.issuer().as_str();
-            let gone =
-                desk.store().unlink_identity(&desk.by(), name, issuer, session.digest, desk.now()).await;
-            match gone.map_err(|error| desk.unread(error))? {
+            let gone = request
+                .store()
+                .unlink_identity(&request.by(), name, issuer, session.digest, request.now())
+                .await;
+            match gone.map_err(|error| request.unread(error))? {
                 true => Ok(Redirect::to("/settings").into_response()),
-                false => refused(&desk, "You are not linked.").await,
+                false => refused(&request, "You are not linked.").await,
             }
         }
-        _ => refused(&desk, "There is no such act.").await,
+        _ => refused(&request, "There is no such act.").await,
     }
 }
 
-async fn refused(desk: &Desk, why: &str) -> HandlerResult {
-    listed(desk, &Said::Refused(why)).await
+async fn refused(request: &SignedInRequest, why: &str) -> HandlerResult {
+    listed(request, &Said::Refused(why)).await
 }

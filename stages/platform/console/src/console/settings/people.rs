@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use stages_platform_store::{Account, Identity, Role, check_team};
 use url::form_urlencoded;
 
-use super::{Desk, identity};
+use super::{SignedInRequest, identity};
 use crate::console::handlers::HandlerResult;
 use crate::page::settings::{Said, people as page};
 use crate::session::token;
@@ -18,12 +18,12 @@ const TEAM: usize = 100;
 /// How long a subject of a provider is.
 const SUBJECT: usize = 255;
 
-async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> HandlerResult {
-    let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
-    let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
-    let linked = identity::of(&desk.console, chosen).await.map_err(|error| desk.unread(error))?;
-    let looks = page::Looks { own: &desk.session.user, now: desk.now() };
-    Ok(desk.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &looks, said)))
+async fn listed(request: &SignedInRequest, chosen: &str, said: &Said<'_>) -> HandlerResult {
+    let people = request.store().people().await.map_err(|error| request.unread(error))?;
+    let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
+    let linked = identity::of(&request.console, chosen).await.map_err(|error| request.unread(error))?;
+    let looks = page::Looks { own: &request.session.user, now: request.now() };
+    Ok(request.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &looks, said)))
 }
 
 fn to(name: &str) -> Response {
@@ -44,76 +44,76 @@ fn role(name: &str) -> Option<Role> {
     [Role::Admin, Role::Member].into_iter().find(|one| one.name() == name)
 }
 
-pub(crate) async fn list(desk: Desk) -> HandlerResult {
-    listed(&desk, &desk.person(), &Said::Nothing).await
+pub(crate) async fn list(request: SignedInRequest) -> HandlerResult {
+    listed(&request, &request.person(), &Said::Nothing).await
 }
 
-pub(crate) async fn invite(desk: Desk) -> HandlerResult {
-    let (name, teams) = (desk.value("name").to_lowercase(), desk.names("teams"));
+pub(crate) async fn invite(request: SignedInRequest) -> HandlerResult {
+    let (name, teams) = (request.value("name").to_lowercase(), request.names("teams"));
     let wrong = if name.is_empty() || name.chars().count() > 60 {
         Some("A name has 1 to 60 characters.")
     } else {
         wrong_teams(&teams)
     };
-    let (Some(role), None) = (role(&desk.value("role")), wrong) else {
-        return listed(&desk, "", &Said::Refused(wrong.unwrap_or("A role is 'admin' or 'member'."))).await;
+    let (Some(role), None) = (role(&request.value("role")), wrong) else {
+        return listed(&request, "", &Said::Refused(wrong.unwrap_or("A role is 'admin' or 'member'."))).await;
     };
-    let (link, kept) = link(&desk).map_err(|error| desk.unread(error))?;
+    let (link, kept) = link(&request).map_err(|error| request.unread(error))?;
     // No password fits what is no hash.
     let account = Account { name: name.clone(), password: String::new(), role };
-    let invited = desk.store().invite(&desk.by(), &account, &teams, kept, desk.now()).await;
-    match invited.map_err(|error| desk.unread(error))? {
-        true => listed(&desk, &name, &Said::Made(&link)).await,
-        false => listed(&desk, "", &Said::Refused("Somebody has that name: choose another.")).await,
+    let invited = request.store().invite(&request.by(), &account, &teams, kept, request.now()).await;
+    match invited.map_err(|error| request.unread(error))? {
+        true => listed(&request, &name, &Said::Made(&link)).await,
+        false => listed(&request, "", &Said::Refused("Somebody has that name: choose another.")).await,
     }
 }
 
 /// A fresh link, and what is kept of it.
-fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), getrandom::Error> {
+fn link(request: &SignedInRequest) -> Result<(String, ([u8; 32], i64)), getrandom::Error> {
     let token = token::fresh()?;
-    let until = desk.console.now() + SignedDuration::from_hours(LINK_HOURS);
-    let external = desk.console.0.settings.external.trim_end_matches('/');
+    let until = request.console.now() + SignedDuration::from_hours(LINK_HOURS);
+    let external = request.console.0.settings.external.trim_end_matches('/');
     let link = format!("{external}/welcome?token={token}");
     Ok((link, (token::digest(&token), until.as_millisecond())))
 }
 
-pub(crate) async fn change(desk: Desk) -> HandlerResult {
-    let (name, teams) = (desk.person(), desk.names("teams"));
-    let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
+pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
+    let (name, teams) = (request.person(), request.names("teams"));
+    let people = request.store().people().await.map_err(|error| request.unread(error))?;
     let Some(person) = people.into_iter().find(|one| one.name == name) else {
-        return listed(&desk, "", &Said::Refused("There is nobody of that name (any more).")).await;
+        return listed(&request, "", &Said::Refused("There is nobody of that name (any more).")).await;
     };
-    let (Some(role), None) = (role(&desk.value("role")), wrong_teams(&teams)) else {
+    let (Some(role), None) = (role(&request.value("role")), wrong_teams(&teams)) else {
         let why = wrong_teams(&teams).unwrap_or("A role is 'admin' or 'member'.");
-        return listed(&desk, &name, &Said::Refused(why)).await;
+        return listed(&request, &name, &Said::Refused(why)).await;
     };
     if role != person.role {
-        let set = desk.store().set_role(&desk.by(), &name, role, desk.now()).await;
-        if !set.map_err(|error| desk.unread(error))? {
+        let set = request.store().set_role(&request.by(), &name, role, request.now()).await;
+        if !set.map_err(|error| request.unread(error))? {
             let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
                        group of the provider counts once a person keeps them as one.";
-            return listed(&desk, &name, &Said::Refused(why)).await;
+            return listed(&request, &name, &Said::Refused(why)).await;
         }
     }
     let mut sorted = teams.clone();
     sorted.sort();
     if sorted != person.teams {
-        let set = desk.store().set_teams(&desk.by(), &name, &teams, desk.now()).await;
-        set.map_err(|error| desk.unread(error))?;
+        let set = request.store().set_teams(&request.by(), &name, &teams, request.now()).await;
+        set.map_err(|error| request.unread(error))?;
     }
     Ok(to(&name))
 }
 
-pub(crate) async fn act(desk: Desk) -> HandlerResult {
-    let (store, by, now, name) = (desk.store(), desk.by(), desk.now(), desk.person());
+pub(crate) async fn act(request: SignedInRequest) -> HandlerResult {
+    let (store, by, now, name) = (request.store(), request.by(), request.now(), request.person());
     let last = "There is nobody of that name (any more), or it is the last admin who may come in and whom a person made one: an admin \
                 by a group of the provider does not count.";
-    let (done, otherwise) = match &*desk.value("act") {
+    let (done, otherwise) = match &*request.value("act") {
         "link" => {
-            let (link, kept) = link(&desk).map_err(|error| desk.unread(error))?;
+            let (link, kept) = link(&request).map_err(|error| request.unread(error))?;
             let made = store.keep_link_for(&by, &name, kept, now).await;
-            if made.map_err(|error| desk.unread(error))? {
-                return listed(&desk, &name, &Said::Made(&link)).await;
+            if made.map_err(|error| request.unread(error))? {
+                return listed(&request, &name, &Said::Made(&link)).await;
             }
             (Ok(false), "There is nobody of that name (any more).")
         }
@@ -126,14 +126,18 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
         "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
         "remove" => (store.remove_person(&by, &name, now).await, last),
         act @ ("link-identity" | "unlink-identity") => {
-            let Some(oidc) = &desk.console.0.settings.oidc else {
-                return listed(&desk, &name, &Said::Refused("This platform has no provider to sign in by."))
-                    .await;
+            let Some(oidc) = &request.console.0.settings.oidc else {
+                return listed(
+                    &request,
+                    &name,
+                    &Said::Refused("This platform has no provider to sign in by."),
+                )
+                .await;
             };
-            let (issuer, subject) = (oidc.provider.issuer().as_str().to_owned(), desk.value("subject"));
+            let (issuer, subject) = (oidc.provider.issuer().as_str().to_owned(), request.value("subject"));
             if act == "unlink-identity" {
                 (
-                    store.unlink_identity(&by, &name, &issuer, desk.session.digest, now).await,
+                    store.unlink_identity(&by, &name, &issuer, request.session.digest, now).await,
                     "They are not linked.",
                 )
             } else if subject.is_empty() || subject.len() > SUBJECT {
@@ -146,8 +150,8 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
         }
         _ => (Ok(false), "There is no such act."),
     };
-    match done.map_err(|error| desk.unread(error))? {
+    match done.map_err(|error| request.unread(error))? {
         true => Ok(to(&name)),
-        false => listed(&desk, &name, &Said::Refused(otherwise)).await,
+        false => listed(&request, &name, &Said::Refused(otherwise)).await,
     }
 }

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse as _, Redirect};
 use stages_platform_store::{Retention, RetentionDays, TooOld};
 
-use super::Desk;
+use super::SignedInRequest;
 use crate::console::handlers::HandlerResult;
 use crate::page::settings::{Said, retention as page};
 
@@ -15,37 +15,41 @@ fn days(retention: Retention) -> RetentionDays {
     RetentionDays { history: days(retention.history), keys: days(retention.keys) }
 }
 
-async fn shown(desk: &Desk, asked: Option<(RetentionDays, TooOld)>, said: &Said<'_>) -> HandlerResult {
-    let set = desk.store().retention_days().await.map_err(|error| desk.unread(error))?;
-    let file = days(desk.console.0.settings.retention);
-    Ok(desk.shown(&page::page(set, file, asked, said)))
+async fn shown(
+    request: &SignedInRequest,
+    asked: Option<(RetentionDays, TooOld)>,
+    said: &Said<'_>,
+) -> HandlerResult {
+    let set = request.store().retention_days().await.map_err(|error| request.unread(error))?;
+    let file = days(request.console.0.settings.retention);
+    Ok(request.shown(&page::page(set, file, asked, said)))
 }
 
-pub(crate) async fn form(desk: Desk) -> HandlerResult {
-    shown(&desk, None, &Said::Nothing).await
+pub(crate) async fn form(request: SignedInRequest) -> HandlerResult {
+    shown(&request, None, &Said::Nothing).await
 }
 
-pub(crate) async fn keep(desk: Desk) -> HandlerResult {
-    let file = desk.console.0.settings.retention;
-    let reset = desk.value("act") == "reset";
-    let number = |name: &str| desk.value(name).parse().unwrap_or_default();
+pub(crate) async fn keep(request: SignedInRequest) -> HandlerResult {
+    let file = request.console.0.settings.retention;
+    let reset = request.value("act") == "reset";
+    let number = |name: &str| request.value(name).parse().unwrap_or_default();
     let asked = match reset {
         true => days(file),
         false => RetentionDays { history: number("history"), keys: number("keys") },
     };
     if let (Err(why), false) = (asked.check(), reset) {
-        return shown(&desk, None, &Said::Refused(why)).await;
+        return shown(&request, None, &Said::Refused(why)).await;
     }
-    let set = desk.store().retention_days().await.map_err(|error| desk.unread(error))?;
+    let set = request.store().retention_days().await.map_err(|error| request.unread(error))?;
     let now = set.unwrap_or_else(|| days(file));
     // What is kept for less long goes at once, and nobody brings it back.
-    if asked.history < now.history && desk.value("confirmed") != "yes" {
-        let old = desk.store().older_than(asked.history, desk.now()).await;
-        let old = old.map_err(|error| desk.unread(error))?;
-        return shown(&desk, Some((asked, old)), &Said::Nothing).await;
+    if asked.history < now.history && request.value("confirmed") != "yes" {
+        let old = request.store().older_than(asked.history, request.now()).await;
+        let old = old.map_err(|error| request.unread(error))?;
+        return shown(&request, Some((asked, old)), &Said::Nothing).await;
     }
     let kept = (!reset).then_some(asked);
-    let done = desk.store().keep_retention_days(&desk.by(), kept, desk.now()).await;
-    done.map_err(|error| desk.unread(error))?;
+    let done = request.store().keep_retention_days(&request.by(), kept, request.now()).await;
+    done.map_err(|error| request.unread(error))?;
     Ok(Redirect::to("/settings/retention").into_response())
 }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use stages_platform_store::{Action, Attribute, AttributeName, Entity, GroupBy, Rule, Selection, SortBy};
 use url::form_urlencoded;
 
-use super::Desk;
+use super::SignedInRequest;
 use crate::console::handlers::HandlerResult;
 use crate::page::settings::Said;
 use crate::page::settings::rules::{self as page, Draft, Edited, Effect};
@@ -19,12 +19,12 @@ fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
 }
 
 /// What the form says; a rule only where all of it is known.
-fn draft(desk: &Desk) -> (Draft, Result<Rule, &'static str>) {
-    let pairs = || form_urlencoded::parse(desk.form.as_bytes());
+fn draft(request: &SignedInRequest) -> (Draft, Result<Rule, &'static str>) {
+    let pairs = || form_urlencoded::parse(request.form.as_bytes());
     let all = |name: &'static str| {
         pairs().filter(move |(key, _)| key == name).map(|(_, value)| value.trim().to_owned())
     };
-    let id = desk.value("id").parse().unwrap_or_default();
+    let id = request.value("id").parse().unwrap_or_default();
     let mut attributes: Vec<(String, String, String)> = all("attribute")
         .zip(all("key"))
         .zip(all("value"))
@@ -34,9 +34,9 @@ fn draft(desk: &Desk) -> (Draft, Result<Rule, &'static str>) {
     attributes.truncate(50);
     let draft = Draft {
         id,
-        entity: desk.value("entity"),
-        teams: desk.names("teams"),
-        tags: desk.names("tags"),
+        entity: request.value("entity"),
+        teams: request.names("teams"),
+        tags: request.names("tags"),
         actions: all("action").collect(),
         attributes,
     };
@@ -64,77 +64,77 @@ fn rule(draft: &Draft) -> Result<Rule, &'static str> {
 }
 
 /// Who may then do what, to what.
-async fn effect(desk: &Desk, rule: &Rule) -> Result<Effect, axum::response::Response> {
-    let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
+async fn effect(request: &SignedInRequest, rule: &Rule) -> Result<Effect, axum::response::Response> {
+    let people = request.store().people().await.map_err(|error| request.unread(error))?;
     let within = |teams: &[String]| rule.teams.iter().any(|team| teams.contains(team));
     let who = people.iter().filter(|one| within(&one.teams)).map(|one| one.name.clone()).collect();
     let empty = rule.teams.iter().filter(|team| !people.iter().any(|one| one.teams.contains(team)));
     let selection = Selection { conditions: Vec::new(), group_by: GroupBy::Nothing, sort_by: SortBy::Name };
-    let found = desk.store().list(&rule.matches(), &selection, 0, NAMED).await;
-    let found = found.map_err(|error| desk.unread(error))?;
+    let found = request.store().list(&rule.matches(), &selection, 0, NAMED).await;
+    let found = found.map_err(|error| request.unread(error))?;
     let names = found.rows.into_iter().map(|one| format!("{}/{}", one.name.runtime, one.name.name));
     Ok(Effect { who, empty: empty.cloned().collect(), matching: found.matching, names: names.collect() })
 }
 
-async fn shown(desk: &Desk, draft: Option<Draft>, said: &Said<'_>) -> HandlerResult {
-    let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
+async fn shown(request: &SignedInRequest, draft: Option<Draft>, said: &Said<'_>) -> HandlerResult {
+    let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
     let edited = match draft {
         Some(draft) => {
             let effect = match rule(&draft) {
-                Ok(rule) => Ok(effect(desk, &rule).await?),
+                Ok(rule) => Ok(effect(request, &rule).await?),
                 Err(why) => Err(why),
             };
             Some(Edited { draft, effect })
         }
         None => None,
     };
-    Ok(desk.shown(&page::page(&rules, edited.as_ref(), said)))
+    Ok(request.shown(&page::page(&rules, edited.as_ref(), said)))
 }
 
-pub(crate) async fn list(desk: Desk) -> HandlerResult {
-    let edit = desk.value("edit");
+pub(crate) async fn list(request: SignedInRequest) -> HandlerResult {
+    let edit = request.value("edit");
     let draft = match edit.parse::<i64>() {
         Ok(id) => {
-            let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
+            let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
             rules.into_iter().find(|rule| rule.id == id).map(|rule| Draft::of(&rule))
         }
         Err(_) => (edit == "new").then(Draft::fresh),
     };
-    shown(&desk, draft, &Said::Nothing).await
+    shown(&request, draft, &Said::Nothing).await
 }
 
-pub(crate) async fn preview(desk: Desk) -> HandlerResult {
-    let (draft, _) = draft(&desk);
-    shown(&desk, Some(draft), &Said::Nothing).await
+pub(crate) async fn preview(request: SignedInRequest) -> HandlerResult {
+    let (draft, _) = draft(&request);
+    shown(&request, Some(draft), &Said::Nothing).await
 }
 
-pub(crate) async fn keep(desk: Desk) -> HandlerResult {
-    let (draft, rule) = draft(&desk);
+pub(crate) async fn keep(request: SignedInRequest) -> HandlerResult {
+    let (draft, rule) = draft(&request);
     let rule = match rule {
         Ok(rule) => rule,
-        Err(why) => return shown(&desk, Some(draft), &Said::Refused(why)).await,
+        Err(why) => return shown(&request, Some(draft), &Said::Refused(why)).await,
     };
     let (kept, otherwise) = match rule.id {
         0 => (
-            desk.store().add_rule(&desk.by(), &rule, desk.now()).await,
+            request.store().add_rule(&request.by(), &rule, request.now()).await,
             "There are 500 rules, and no more may be.",
         ),
         _ => (
-            desk.store().change_rule(&desk.by(), &rule, desk.now()).await,
+            request.store().change_rule(&request.by(), &rule, request.now()).await,
             "This rule is not there any more.",
         ),
     };
-    match kept.map_err(|error| desk.unread(error))? {
+    match kept.map_err(|error| request.unread(error))? {
         true => Ok(Redirect::to("/settings/rules").into_response()),
-        false => shown(&desk, Some(draft), &Said::Refused(otherwise)).await,
+        false => shown(&request, Some(draft), &Said::Refused(otherwise)).await,
     }
 }
 
-pub(crate) async fn remove(desk: Desk) -> HandlerResult {
-    let id = desk.value("id").parse().unwrap_or_default();
-    let removed = desk.store().remove_rule(&desk.by(), id, desk.now()).await;
-    match removed.map_err(|error| desk.unread(error))? {
+pub(crate) async fn remove(request: SignedInRequest) -> HandlerResult {
+    let id = request.value("id").parse().unwrap_or_default();
+    let removed = request.store().remove_rule(&request.by(), id, request.now()).await;
+    match removed.map_err(|error| request.unread(error))? {
         true => Ok(Redirect::to("/settings/rules").into_response()),
-        false => shown(&desk, None, &Said::Refused("There is no such rule (any more).")).await,
+        false => shown(&request, None, &Said::Refused("There is no such rule (any more).")).await,
     }
 }

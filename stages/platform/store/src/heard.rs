@@ -1,11 +1,11 @@
 //! What is told of runtimes beside their reports: that they live although nothing changes, and what of theirs was not taken.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
-use crate::report::Millis;
+use crate::report::{Delivery, Millis, Report};
 use crate::statement::Statement;
 use crate::store::Store;
 
@@ -141,4 +141,29 @@ pub(crate) async fn read(connection: &mut Connection) -> Result<HashMap<i64, Bes
         all.entry(row.int(0)?).or_default().roles.push(role);
     }
     Ok(all)
+}
+
+/// Who has reported just now, and how long the newest of it was on the way. What comes from whoever watches resources says nothing of
+/// whether the reporter lives.
+pub(crate) async fn note_reports(
+    connection: &mut Connection,
+    all: &[&[Delivery]],
+    now: Millis,
+) -> Result<(), StoreError> {
+    let mut runtimes = BTreeMap::<i64, (Millis, bool)>::new();
+    for delivery in all.iter().copied().flatten() {
+        let Report { at, from_reporter, .. } = delivery.report;
+        let (newest, is_of_reporter) = runtimes.entry(delivery.runtime).or_insert((at, false));
+        *newest = at.max(*newest);
+        *is_of_reporter |= from_reporter;
+    }
+    for (runtime, (at, is_of_reporter)) in runtimes {
+        let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = COALESCE($5, reporter_at), lag = $3, \
+                   reported_at = CASE WHEN reported_at > $4 THEN reported_at ELSE $4 END WHERE id = $1";
+        let reporter_at = Arg::IntOrNull(is_of_reporter.then_some(now));
+        let lag = Arg::Int((now - at).max(0));
+        let arguments = [Arg::Int(runtime), Arg::Int(now), lag, Arg::Int(at), reporter_at];
+        connection.execute(sql, &arguments).await?;
+    }
+    Ok(())
 }

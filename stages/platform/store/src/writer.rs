@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::error::StoreError;
-use crate::fleet;
 use crate::group;
+use crate::heard;
 use crate::metrics::StoreMetrics;
 use crate::migrations::NEWEST;
 use crate::report::{Delivery, Millis, Outcome};
@@ -155,13 +155,13 @@ async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Keep
     let mut outcomes = group::keep(connection, &all, now).await?.into_iter();
     let kept = group.iter().map(|keeping| Ok(outcomes.by_ref().take(keeping.deliveries.len()).collect()));
     let kept = kept.collect();
-    seen(connection, group, now).await?;
+    note_reports(connection, group, now).await?;
     Ok(kept)
 }
 
-async fn seen(connection: &mut Connection, group: &[Keeping], now: Millis) -> Result<(), StoreError> {
+async fn note_reports(connection: &mut Connection, group: &[Keeping], now: Millis) -> Result<(), StoreError> {
     let all: Vec<&[Delivery]> = group.iter().map(|keeping| keeping.deliveries.as_slice()).collect();
-    fleet::seen(connection, &all, now).await
+    heard::note_reports(connection, &all, now).await
 }
 
 /// The same where one report may be at fault: what the database refuses of it is undone, and spoils no other.
@@ -195,7 +195,7 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kee
         connection.execute("RELEASE SAVEPOINT all_of_it", &[]).await?;
         outcomes.push(own.map_err(Arc::new));
     }
-    seen(connection, group, now).await?;
+    note_reports(connection, group, now).await?;
     Ok(outcomes)
 }
 

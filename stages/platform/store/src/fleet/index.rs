@@ -1,12 +1,11 @@
 //! Keeps what lists are made of beside the history, within the transaction of a group of reports.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::placement::{Placement, version};
-use crate::report::{Delivery, Millis, Report};
+use crate::report::{Millis, Report};
 use crate::rows::with_rows;
 
 /// The most of a message that lists and searches hold.
@@ -260,29 +259,4 @@ fn search(report: &Report, images: &[String]) -> String {
     lines.push(images.join(" ").replace(['\n', '='], " "));
     let all = format!("\n{}\n", lines.join("\n")).to_lowercase();
     begin(&all, SEARCHED).to_owned()
-}
-
-/// Who has reported just now, and how long the newest of it was on the way. What comes from whoever watches resources says nothing of
-/// whether the reporter lives.
-pub(crate) async fn seen(
-    connection: &mut Connection,
-    all: &[&[Delivery]],
-    now: Millis,
-) -> Result<(), StoreError> {
-    let mut runtimes = BTreeMap::<i64, (Millis, bool)>::new();
-    for delivery in all.iter().copied().flatten() {
-        let Report { at, from_reporter, .. } = delivery.report;
-        let (newest, is_of_reporter) = runtimes.entry(delivery.runtime).or_insert((at, false));
-        *newest = at.max(*newest);
-        *is_of_reporter |= from_reporter;
-    }
-    for (runtime, (at, is_of_reporter)) in runtimes {
-        let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = COALESCE($5, reporter_at), lag = $3, \
-                   reported_at = CASE WHEN reported_at > $4 THEN reported_at ELSE $4 END WHERE id = $1";
-        let reporter_at = Arg::IntOrNull(is_of_reporter.then_some(now));
-        let lag = Arg::Int((now - at).max(0));
-        let arguments = [Arg::Int(runtime), Arg::Int(now), lag, Arg::Int(at), reporter_at];
-        connection.execute(sql, &arguments).await?;
-    }
-    Ok(())
 }

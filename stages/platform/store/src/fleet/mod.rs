@@ -32,7 +32,7 @@ pub use drifting::{DRIFT_TOGETHER, DriftManifests, Drifting, DriftingResource};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]
 pub(crate) use index::{HELD, LISTED};
-pub(crate) use index::{Index, Indexed, indexed, seen, write};
+pub(crate) use index::{Index, Indexed, indexed, write};
 pub use life::{DriftOf, KnownApplication, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, StateOf, StepOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use matrix::{FleetMatrix, MATRIX_CELLS};

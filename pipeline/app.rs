@@ -44,7 +44,7 @@ pub(crate) use self::app_proxy::command as app_proxy;
 pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
 pub(crate) use self::reporter::{CHANGES, PIPELINE, ROUTE, sharding};
-use self::reporter::{Reporter, What};
+use self::reporter::{Reporter, ReportingRole};
 pub(crate) use self::router::command as router;
 pub(crate) use self::secrets::run as secrets;
 pub(crate) use self::source_server::command as source_server;
@@ -69,13 +69,13 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
     for ignored in &loaded.ignored {
         tracing::info!(variable = %ignored.name, why = %ignored.why, "this variable is known and not needed");
     }
-    report(&loaded.config, What::Applications, false)
+    report(&loaded.config, ReportingRole::Applications, false)
 }
 
 /// Builds a reporter and runs it until SIGTERM or SIGINT.
-fn report(config: &Config, what: What, dry_run: bool) -> anyhow::Result<()> {
+fn report(config: &Config, role: ReportingRole, dry_run: bool) -> anyhow::Result<()> {
     run(async |stop| {
-        let building = Box::pin(Reporter::build(config, what, dry_run, &stop));
+        let building = Box::pin(Reporter::build(config, role, dry_run, &stop));
         match unless_stopped(&stop, building).await? {
             Some(built) => built.run(stop).await,
             None => Ok(()),
@@ -111,7 +111,7 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
     begin(&config);
     let kept = routes::are_kept(&config);
     config.state = std::mem::take(&mut config.state).of_resources().with_routes(kept);
-    report(&config, What::Resources, dry_run)
+    report(&config, ReportingRole::Resources, dry_run)
 }
 
 /// Runs the role `change-revision` until SIGTERM or SIGINT.
@@ -121,7 +121,7 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
 pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
     begin(&config);
     config.of_changes();
-    report(&config, What::Changes, false)
+    report(&config, ReportingRole::Changes, false)
 }
 
 /// Runs a role that has no engine by the settings that it is given, until SIGTERM or SIGINT.

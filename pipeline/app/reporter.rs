@@ -62,9 +62,9 @@ pub(crate) fn sharding(config: &Config) -> pipeline_ownership::sharding::Shardin
     build::engine(config).sharding
 }
 
-/// What is reported.
+/// A role that watches and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ReportingRole {
     /// Argo CD applications and their resources.
     Applications,
     /// Objects of other kinds, as they are.
@@ -74,7 +74,7 @@ pub(super) enum What {
 }
 
 /// What a role has of its own.
-struct Role<'c> {
+struct RoleSettings<'c> {
     /// As the command line names it.
     name: &'static str,
     pipeline: &'static str,
@@ -93,11 +93,11 @@ struct Role<'c> {
     digest: Option<Duration>,
 }
 
-impl What {
-    fn role(self, config: &Config) -> anyhow::Result<Role<'_>> {
+impl ReportingRole {
+    fn settings(self, config: &Config) -> anyhow::Result<RoleSettings<'_>> {
         let kind = config.reporter.sink.kind;
         Ok(match self {
-            Self::Applications => Role {
+            Self::Applications => RoleSettings {
                 name: "reporter",
                 pipeline: PIPELINE,
                 counts: Counted::Application,
@@ -110,7 +110,7 @@ impl What {
                 takes: Match::default(),
                 digest: config.reporter.digest(kind),
             },
-            Self::Resources => Role {
+            Self::Resources => RoleSettings {
                 name: "resource-reporter",
                 pipeline: "resources",
                 counts: Counted::Object,
@@ -123,7 +123,7 @@ impl What {
                 takes: routes::takes(&config.resources.matching)?,
                 digest: routes::digest(config, kind),
             },
-            Self::Changes => Role {
+            Self::Changes => RoleSettings {
                 name: "change-revision",
                 pipeline: CHANGES,
                 counts: Counted::Application,
@@ -228,29 +228,29 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) async fn build(
         config: &Config,
-        what: What,
+        role: ReportingRole,
         dry_run: bool,
         stop: &Shutdown,
     ) -> anyhow::Result<Self> {
         let (dry, writing) = if dry_run { Some(DryRun::start(stop.clone())?).unzip() } else { (None, None) };
-        let role = what.role(config)?;
-        let engine_config = run::Config { kind_limits: role.kind_limits, ..build::engine(config) };
+        let own = role.settings(config)?;
+        let engine_config = run::Config { kind_limits: own.kind_limits, ..build::engine(config) };
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
         let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
         let metrics = Metrics::new(&MetricsConfig {
             compat: config.metrics.compat,
             shards: engine_config.sharding.shards().get(),
-            stages: vec![stages_kube::labels::LABELS, role.labels, stages_report::labels::LABELS],
+            stages: vec![stages_kube::labels::LABELS, own.labels, stages_report::labels::LABELS],
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let limits = HealthLimits {
-            lane_stuck: role.attempt_time + SLACK,
-            settings: role.settings_known_within,
+            lane_stuck: own.attempt_time + SLACK,
+            settings: own.settings_known_within,
             ..HealthLimits::default()
         };
-        let mut further = match role.has_further_routes {
-            true => Further::all(config, &owned, &limits, role.labels),
+        let mut further = match own.has_further_routes {
+            true => Further::all(config, &owned, &limits, own.labels),
             false => Vec::new(),
         };
         let health = Health::new(limits, owned, Instant::now());
@@ -281,7 +281,7 @@ impl Reporter {
         let server =
             build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
-        let acknowledged_by = build::acknowledged_by(&role.target, &server);
+        let acknowledged_by = build::acknowledged_by(&own.target, &server);
         let (mut ledger, mut shared_key) = (None, None);
         if let Some(connected) = &connected {
             ledger = connected.ledger(config, &acknowledged_by).await?;
@@ -293,12 +293,14 @@ impl Reporter {
             None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
         };
         let counted = (meter.clone(), &metrics.registry());
-        let Built { source, enrich, sink, resources, keys, argocd, answers, following } = match what {
-            What::Applications => {
+        let Built { source, enrich, sink, resources, keys, argocd, answers, following } = match role {
+            ReportingRole::Applications => {
                 applications(config, &places, redactor, counted, jetstream.clone(), stop).await?
             }
-            What::Resources => resources::build(config, redactor, meter.clone(), dry.clone()).await?,
-            What::Changes => {
+            ReportingRole::Resources => {
+                resources::build(config, redactor, meter.clone(), dry.clone()).await?
+            }
+            ReportingRole::Changes => {
                 change_revision::build(config, &places, redactor, counted, jetstream.as_ref(), stop).await?
             }
         };
@@ -318,7 +320,7 @@ impl Reporter {
         let others = Some(others?);
         let route = Route {
             name: ROUTE.to_owned(),
-            takes: role.takes,
+            takes: own.takes,
             enrich: None,
             sink,
             ledger: ledger.clone(),
@@ -328,7 +330,7 @@ impl Reporter {
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
             concurrency: build::concurrency(&config.target()),
             unreported: dry.as_ref().map(|dry| dry.unreported(named, others)),
-            digest: role.digest,
+            digest: own.digest,
         };
         let mut all = vec![route];
         if let Some(resources) = &resources {
@@ -337,7 +339,7 @@ impl Reporter {
                 all.push(route.build(config, &server, share, (dry.as_ref(), stop)).await?);
             }
         }
-        let pipeline = Pipeline { name: role.pipeline.to_owned(), source, enrich, routes: all };
+        let pipeline = Pipeline { name: own.pipeline.to_owned(), source, enrich, routes: all };
         let mut engine = Engine::new(engine_config, bus, leases).pipeline(pipeline);
         let stopping = stop.clone();
         services.spawn(async move {
@@ -353,9 +355,9 @@ impl Reporter {
             engine = engine.service(settings);
             services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         }
-        let handle = engine.handle(role.pipeline, ROUTE).context("find the reporter in its engine")?;
+        let handle = engine.handle(own.pipeline, ROUTE).context("find the reporter in its engine")?;
         let further: anyhow::Result<Vec<_>> =
-            further.into_iter().map(|route| route.works(&engine, role.pipeline)).collect();
+            further.into_iter().map(|route| route.works(&engine, own.pipeline)).collect();
         let (answering, mut ledgers): (Vec<_>, Vec<_>) = further?.into_iter().unzip();
         ledgers.push(ledger.clone());
         let answering = Answering {
@@ -366,8 +368,8 @@ impl Reporter {
             sharding: engine_config.sharding,
             keys: keys.clone(),
             namespace: config.kubernetes.namespace.to_string(),
-            role: role.name,
-            counts: role.counts,
+            role: own.name,
+            counts: own.counts,
         };
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
@@ -375,7 +377,7 @@ impl Reporter {
         let engine_status = Arc::new(move || handle.status());
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
-        tracing::info!(source = role.pipeline, shards = engine_config.sharding.shards().get(), "reporting");
+        tracing::info!(source = own.pipeline, shards = engine_config.sharding.shards().get(), "reporting");
         Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace, writing })
     }
 

@@ -142,35 +142,45 @@ pub(crate) fn not_json(error: &serde_json::Error) -> Refusal {
     Refusal::NotJson { line: error.line(), column: error.column() }
 }
 
+/// The object that a report is about, and the manifests that it came as where it came as one.
+struct SentObject {
+    object: Text,
+    /// Whether it stood there as JSON, or else as a text.
+    is_json: bool,
+    actual: Option<Text>,
+    desired: Option<Text>,
+}
+
+impl SentObject {
+    fn take_from(data: &mut Fields<'_>) -> Result<Self, Refusal> {
+        let Some(object) = data.take("object") else {
+            // Of the endpoints of their own: the object is the live manifest, else the desired one.
+            let [actual, desired] = ["actualManifest", "desiredManifest"]
+                .map(|name| data.take(name).and_then(string).filter(|text| !text.is_empty()))
+                .map(|text| text.map(|text| Text::new(text.into_owned())));
+            let object = actual.clone().or_else(|| desired.clone()).ok_or(Refusal::NoObject)?;
+            return Ok(Self { object, is_json: false, actual, desired });
+        };
+        let (object, is_json) = match object.get().as_bytes().first() {
+            Some(b'"') => {
+                let encoded = string(object).ok_or(Refusal::NotAnObject)?;
+                let decoded = STANDARD.decode(&*encoded).map_err(|_| Refusal::NotAnObject)?;
+                (String::from_utf8(decoded).map_err(|_| Refusal::NotAnObject)?, false)
+            }
+            Some(b'{') => (object.get().to_owned(), true),
+            _ => return Err(Refusal::NotAnObject),
+        };
+        Ok(Self { object: Text::new(object), is_json, actual: None, desired: None })
+    }
+}
+
 fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let mut data = data.few("data")?;
     let told = data.take("timestamp").and_then(string).as_deref().and_then(time);
     // A clock that is ahead would keep every later report of the same version from being the state.
     let at = told.filter(|told| *told <= received.saturating_add(CLOCKS_DIFFER)).unwrap_or(received);
     let deleted = marks_an_end(data.get("deleted"));
-    let mut object_is_json = false;
-    let (object, actual, desired) = match data.take("object") {
-        Some(object) => match object.get().as_bytes().first() {
-            Some(b'"') => {
-                let encoded = string(object).ok_or(Refusal::NotAnObject)?;
-                let decoded = STANDARD.decode(&*encoded).map_err(|_| Refusal::NotAnObject)?;
-                (Text::new(String::from_utf8(decoded).map_err(|_| Refusal::NotAnObject)?), None, None)
-            }
-            Some(b'{') => {
-                object_is_json = true;
-                (Text::new(object.get().to_owned()), None, None)
-            }
-            _ => return Err(Refusal::NotAnObject),
-        },
-        // Of the endpoints of their own: the object is the live manifest, else the desired one.
-        None => {
-            let [actual, desired] = ["actualManifest", "desiredManifest"]
-                .map(|name| data.take(name).and_then(string).filter(|text| !text.is_empty()))
-                .map(|text| text.map(|text| Text::new(text.into_owned())));
-            let object = actual.clone().or_else(|| desired.clone()).ok_or(Refusal::NoObject)?;
-            (object, actual, desired)
-        }
-    };
+    let SentObject { object, is_json: object_is_json, actual, desired } = SentObject::take_from(&mut data)?;
     let read = Object::read(object.as_str())?;
     if read.kind.is_empty() || read.metadata.name.is_empty() {
         return Err(Refusal::NoName);
@@ -190,8 +200,9 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let [actual, desired, git] = manifests;
     let of = |name: &str| source.text(name);
     // Who reports objects alone says beside them whose they are.
-    let owner = Fields::of(data.get("application").filter(|application| application.get().starts_with('{')));
-    let owner = |name: &str| owner.text(name).filter(|_| !has_source).unwrap_or_default();
+    let application =
+        Fields::of(data.get("application").filter(|application| application.get().starts_with('{')));
+    let application = |name: &str| application.text(name).filter(|_| !has_source).unwrap_or_default();
     let is_application = read.kind == "Application" && read.api_version.starts_with("argoproj.io/");
     let status = Status::read(read.status);
     let metadata = &read.metadata;
@@ -202,8 +213,8 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             resource: None,
         },
         false => EntityName {
-            app_namespace: of("appNamespace").unwrap_or_else(|| owner("namespace")),
-            app_name: of("appName").unwrap_or_else(|| owner("name")),
+            app_namespace: of("appNamespace").unwrap_or_else(|| application("namespace")),
+            app_name: of("appName").unwrap_or_else(|| application("name")),
             resource: Some(ResourceName {
                 api_version: read.api_version.clone(),
                 kind: read.kind.clone(),
@@ -281,10 +292,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         desired,
         git,
         details: details.map(Text::new),
-        object: None,
+        object: Some(object.clone()),
     };
     bounded(&report)?;
-    Ok(Report { object: Some(object), ..report })
+    Ok(report)
 }
 
 /// What is looked up by, or shown in a list, has the length that Kubernetes gives it at most, and room beside that: Postgres

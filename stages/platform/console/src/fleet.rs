@@ -162,7 +162,7 @@ pub trait Fleet: Send + Sync + 'static {
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;
 
     /// What was not taken of which nobody knows whose it was: for admins.
-    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable>;
+    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable>;
 
     /// Adds a runtime and makes its token, in the name of somebody.
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable>;

@@ -204,11 +204,16 @@ pub(crate) async fn runtimes(request: SignedInRequest) -> HandlerResult {
     let (fleet, failed) = (&request.session.fleet, |error: Unavailable| request.unavailable(&error));
     let all = fleet.runtimes().await.map_err(failed)?;
     let clusters = fleet.clusters().await.map_err(failed)?;
-    let strangers = match request.session.role {
-        Role::Admin => Some(fleet.strangers().await.map_err(failed)?),
+    let refused_of_nobody = match request.session.role {
+        Role::Admin => Some(fleet.refused_of_nobody().await.map_err(failed)?),
         Role::Member => None,
     };
-    Ok(request.shown(&page::runtimes::page(&all, &clusters, strangers.as_deref(), request.console.now())))
+    Ok(request.shown(&page::runtimes::page(
+        &all,
+        &clusters,
+        refused_of_nobody.as_deref(),
+        request.console.now(),
+    )))
 }
 
 pub(crate) async fn add_runtime_form(request: SignedInRequest) -> Response {

@@ -12,15 +12,18 @@ use crate::time::{ago, in_sentence, lasting, relative};
 use crate::view::cluster::ClusterRow;
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 
-/// `strangers` is what was not taken of which nobody knows whose it was: admins alone are told.
+/// `refused_of_nobody` is what was not taken of which nobody knows whose it was: admins alone are told.
 pub(crate) fn page(
     runtimes: &[RuntimeRow],
     clusters: &[ClusterRow],
-    strangers: Option<&[Refused]>,
+    refused_of_nobody: Option<&[Refused]>,
     now: Timestamp,
 ) -> Page {
-    let body =
-        if runtimes.is_empty() { none(strangers.is_some()) } else { all(runtimes, clusters, strangers, now) };
+    let body = if runtimes.is_empty() {
+        none(refused_of_nobody.is_some())
+    } else {
+        all(runtimes, clusters, refused_of_nobody, now)
+    };
     Page { title: "Runtimes".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
 }
 
@@ -112,11 +115,11 @@ fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
 fn all(
     runtimes: &[RuntimeRow],
     clusters: &[ClusterRow],
-    strangers: Option<&[Refused]>,
+    refused_of_nobody: Option<&[Refused]>,
     now: Timestamp,
 ) -> Markup {
     html! {
-        div.title { h1 { "Runtimes" } span.grow {} @if strangers.is_some() { a.button href="/runtimes/add" { "Add a runtime" } } }
+        div.title { h1 { "Runtimes" } span.grow {} @if refused_of_nobody.is_some() { a.button href="/runtimes/add" { "Add a runtime" } } }
         section.panel.list aria-label="Runtimes" {
             table data-rows {
                 thead { tr {
@@ -134,7 +137,7 @@ fn all(
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
                             td.number { (freshness(one, now))
-                                @if one.heard.is_none() && strangers.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
+                                @if one.heard.is_none() && refused_of_nobody.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
                             td.number.mute.narrow-away { @if let Some(at) = one.last_report { (relative(at, now)) } @else { "none yet" } }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (on_the_way(lag)) } }
                             td.number.narrow-away { (refused::count(&one.refused, now)) }
@@ -144,7 +147,7 @@ fn all(
                 }
             }
         }
-        @let of_nobody = refused::lines(strangers.unwrap_or_default(), now);
+        @let of_nobody = refused::lines(refused_of_nobody.unwrap_or_default(), now);
         @if !of_nobody.0.is_empty() {
             section.below {
                 h2 { "Of nobody who is known " span.mute { "· requests whose token says of no runtime that they are its" } }

@@ -218,7 +218,7 @@ impl Fleet for SeenFleet {
         Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
     }
 
-    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable> {
+    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable> {
         let all = self.store.refused_of_nobody().await.map_err(Unavailable::by)?;
         Ok(all.into_iter().map(rows::refused).collect())
     }

@@ -271,7 +271,7 @@ impl Fleet for Sample {
             .into())
     }
 
-    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable> {
+    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable> {
         Ok(if self.empty { Vec::new() } else { vec![self.refused("unauthorized", 1_204)] })
     }
 

@@ -73,8 +73,8 @@ pub(crate) struct Recorder {
     series: ProxySeries,
 }
 
-/// A place for one record.
-pub(crate) struct Place {
+/// That one record more may wait.
+pub(crate) struct RecordPermit {
     permit: mpsc::OwnedPermit<Record>,
     series: ProxySeries,
 }
@@ -100,17 +100,17 @@ impl Audit {
         self.records.capacity() >= WAITING / 2
     }
 
-    /// A place for a record.
-    pub(crate) fn place(&self) -> Result<Place, ActError> {
+    /// Reserves that a record may wait.
+    pub(crate) fn reserve(&self) -> Result<RecordPermit, ActError> {
         let full =
             "the audit log has not taken what was done before: see that this app proxy reaches the platform";
         let permit = self.records.clone().try_reserve_owned().map_err(|_| ActError::Busy(full))?;
-        Ok(Place { permit, series: self.series.clone() })
+        Ok(RecordPermit { permit, series: self.series.clone() })
     }
 }
 
-impl Place {
-    pub(crate) fn take(self, record: Record) {
+impl RecordPermit {
+    pub(crate) fn send(self, record: Record) {
         self.series.record_waits();
         self.permit.send(record);
     }
@@ -275,7 +275,7 @@ mod tests {
             let (platform, taken) = platform("unwanted", status).await;
             let (audit, recorder) = Audit::new(platform, ProxySeries::new(&prometheus::Registry::new()));
             for outcome in ["first", "unwanted", "third"] {
-                audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", outcome));
+                audit.reserve().unwrap().send(Record::new("ada", "sync", "shop/web", outcome));
             }
             drop(audit);
             recorder.run(Shutdown::new(), Duration::ZERO).await;
@@ -293,12 +293,12 @@ mod tests {
         let platform = Platform { client, token: Token::literal("token") };
         let registry = prometheus::Registry::new();
         let (audit, recorder) = Audit::new(platform, ProxySeries::new(&registry));
-        audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", "done"));
+        audit.reserve().unwrap().send(Record::new("ada", "sync", "shop/web", "done"));
         let stop = Shutdown::new();
         let running = tokio::spawn(recorder.run(stop.clone(), Duration::from_millis(50)));
         // It has been called, and says nothing.
         let called = listener.accept().await.unwrap();
-        audit.place().unwrap().take(Record::new("ada", "sync", "shop/other", "done"));
+        audit.reserve().unwrap().send(Record::new("ada", "sync", "shop/other", "done"));
         stop.cancel();
         tokio::time::timeout(Duration::from_secs(120), running).await.unwrap().unwrap();
         drop(called);

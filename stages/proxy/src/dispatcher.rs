@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::account::Account;
-use crate::audit::{Audit, Place, Record};
+use crate::audit::{Audit, Record, RecordPermit};
 use crate::error::ActError;
 use crate::gate::{Denied, Gate, Granted, Subject};
 use crate::operation::Operation;
@@ -129,7 +129,7 @@ impl Dispatcher {
         Doing: Future<Output = Result<T, ActError>> + Send + 'static,
     {
         let operation = about.operation;
-        let (granted, one, place) = match self.enter(caller, &about).await {
+        let (granted, one, permit) = match self.enter(caller, &about).await {
             Ok(entered) => entered,
             Err(error) => return self.counted(operation, Err(error)),
         };
@@ -151,7 +151,7 @@ impl Dispatcher {
                 }
                 Err(error) => format!("failed: {}", error.code()),
             };
-            place.take(about.record(&granted.who.name, &outcome));
+            permit.send(about.record(&granted.who.name, &outcome));
             dispatcher.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
@@ -163,10 +163,10 @@ impl Dispatcher {
         &self,
         caller: &Caller,
         about: &About,
-    ) -> Result<(Granted, OwnedSemaphorePermit, Place), ActError> {
+    ) -> Result<(Granted, OwnedSemaphorePermit, RecordPermit), ActError> {
         let granted = self.let_in(caller, about).await?;
         let one = self.places.clone().acquire_owned().await.map_err(|_| ActError::Stopping)?;
-        Ok((granted, one, self.audit.place()?))
+        Ok((granted, one, self.audit.reserve()?))
     }
 
     /// Whether the platform knows whoever asks, whatever they may.
@@ -184,8 +184,8 @@ impl Dispatcher {
     /// Lets somebody in who begins what lasts, and records that they did.
     pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
         let begun = match self.let_in(caller, about).await {
-            Ok(granted) => self.audit.place().map(|place| {
-                place.take(about.record(&granted.who.name, "done"));
+            Ok(granted) => self.audit.reserve().map(|permit| {
+                permit.send(about.record(&granted.who.name, "done"));
                 granted
             }),
             Err(error) => Err(error),

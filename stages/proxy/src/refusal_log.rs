@@ -36,8 +36,8 @@ impl RefusalLog {
         if before + 1 == MOST {
             refused.outcome.push_str("; what is refused within the minute after is not recorded");
         }
-        if let Ok(place) = self.audit.place() {
-            place.take(refused);
+        if let Ok(permit) = self.audit.reserve() {
+            permit.send(refused);
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
         let (audit, _waiting) = Audit::kept(ProxySeries::new(&prometheus::Registry::new()));
         let log = RefusalLog::new(audit.clone());
         (0..2_000).for_each(|number| log.record(refused(&format!("mallory{number}"))));
-        let places: Vec<_> = std::iter::from_fn(|| audit.place().ok()).collect();
-        assert!(places.len() >= 499, "{}", places.len());
+        let permits: Vec<_> = std::iter::from_fn(|| audit.reserve().ok()).collect();
+        assert!(permits.len() >= 499, "{}", permits.len());
     }
 }

@@ -15,7 +15,7 @@ use crate::fleet::Changes;
 /// So often it is said that the stream lives; a browser that hears nothing for longer is behind.
 const BEAT: Duration = Duration::from_secs(5);
 
-struct Place {
+struct LiveStream {
     console: Console,
     session: Session,
     sequence: watch::Receiver<u64>,
@@ -34,7 +34,7 @@ pub(super) fn stream(
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut sequence = console.0.fleets.sequence();
     let now = *sequence.borrow_and_update();
-    let place = Place {
+    let stream = LiveStream {
         console,
         session,
         sequence,
@@ -43,53 +43,53 @@ pub(super) fn stream(
         resumes: after.is_some(),
         beat: Instant::now() + BEAT,
     };
-    Sse::new(futures::stream::unfold(place, |place| async {
-        let stop = place.console.0.stop.clone();
+    Sse::new(futures::stream::unfold(stream, |stream| async {
+        let stop = stream.console.0.stop.clone();
         tokio::select! {
             () = stop.cancelled() => None,
-            next = next(place) => next,
+            next = next(stream) => next,
         }
     }))
 }
 
-async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
-    if !place.greeted {
-        place.greeted = true;
-        let event = Event::default().event("hello").id(place.after.to_string()).data("live");
-        return Some((Ok(event), place));
+async fn next(mut stream: LiveStream) -> Option<(Result<Event, Infallible>, LiveStream)> {
+    if !stream.greeted {
+        stream.greeted = true;
+        let event = Event::default().event("hello").id(stream.after.to_string()).data("live");
+        return Some((Ok(event), stream));
     }
     loop {
-        if !std::mem::take(&mut place.resumes) {
-            match Waited::behind(&mut place.sequence, place.after, place.beat).await {
+        if !std::mem::take(&mut stream.resumes) {
+            match Waited::behind(&mut stream.sequence, stream.after, stream.beat).await {
                 Waited::Ended => return None,
                 Waited::More => {}
                 Waited::Nothing => {
-                    place.beat = Instant::now() + BEAT;
+                    stream.beat = Instant::now() + BEAT;
                     // A session that has ended sees nothing more.
-                    place.session = place.console.session(place.session.digest).await.ok()??;
+                    stream.session = stream.console.session(stream.session.digest).await.ok()??;
                     // A browser passes no event on that has no data.
-                    return Some((Ok(Event::default().event("beat").data("live")), place));
+                    return Some((Ok(Event::default().event("beat").data("live")), stream));
                 }
             }
         }
         // Nor does one whose rules have changed see what they no longer grant.
-        place.session = place.console.session(place.session.digest).await.ok()??;
-        match place.session.fleet.changes(place.after).await {
+        stream.session = stream.console.session(stream.session.digest).await.ok()??;
+        match stream.session.fleet.changes(stream.after).await {
             Ok(Changes::Some(upto, keys)) => {
-                place.after = upto;
+                stream.after = upto;
                 if keys.is_empty() {
                     continue;
                 }
                 let data = serde_json::to_string(&keys).unwrap_or_default();
-                return Some((Ok(Event::default().event("changed").id(upto.to_string()).data(data)), place));
+                return Some((Ok(Event::default().event("changed").id(upto.to_string()).data(data)), stream));
             }
             Ok(Changes::Resync(upto)) => {
-                place.after = upto;
-                return Some((Ok(Event::default().event("resync").id(upto.to_string()).data("all")), place));
+                stream.after = upto;
+                return Some((Ok(Event::default().event("resync").id(upto.to_string()).data("all")), stream));
             }
             // The browser sees no beat, and says that it is behind. What it knows is looked at again, as nothing new may come.
             Err(_) => {
-                place.resumes = true;
+                stream.resumes = true;
                 sleep_until(Instant::now() + BEAT).await;
             }
         }

@@ -18,7 +18,7 @@ use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use serde::Deserialize;
 use serde_json::json;
-use stages_platform_store::{HeldApplication, ObjectState, Placed, StoreError};
+use stages_platform_store::{HeldApplication, NumberedApplication, ObjectState, StoreError};
 
 use crate::ingest::Ingest;
 use crate::refusal::Refusal;
@@ -84,14 +84,14 @@ pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) 
     ingest.heard(&sent, "reporter");
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     let store = &ingest.store;
-    let all = store.placed(sent.runtime.id).await.map_err(unreadable)?;
+    let all = store.numbered_applications(sent.runtime.id).await.map_err(unreadable)?;
     let ways = ways(asked.shards);
     let mut equal = false;
     for way in ways {
-        let is_own = |one: &&Placed| {
+        let is_own = |one: &&NumberedApplication| {
             Key::new(&one.namespace, &one.name).is_ok_and(|key| way.place(&key) == asked.shard)
         };
-        let own: Vec<&Placed> = all.iter().filter(is_own).collect();
+        let own: Vec<&NumberedApplication> = all.iter().filter(is_own).collect();
         let held = store.held(&own).await.map_err(unreadable)?;
         let (mut applications, mut entities, mut digest) = (0, 0, 0);
         for held in held.into_iter().flatten() {
@@ -119,7 +119,7 @@ pub(crate) async fn applications(
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     let names: Vec<_> = asked.applications.iter().filter_map(|asked| asked.key.split_once('/')).collect();
     let found = ingest.store.find(sent.runtime.id, &names).await.map_err(unreadable)?;
-    let found: Vec<&Placed> = found.iter().flatten().collect();
+    let found: Vec<&NumberedApplication> = found.iter().flatten().collect();
     let held = ingest.store.held(&found).await.map_err(unreadable)?;
     let names = found.into_iter().map(|one| (&*one.namespace, &*one.name));
     let held: HashMap<_, _> = names.zip(held).filter_map(|(name, held)| Some((name, held?))).collect();
@@ -178,7 +178,8 @@ pub(crate) async fn others(
         let range = (&*after, asked.upto.as_deref());
         let page = ingest.store.placed_between(sent.runtime.id, range, PAGE).await.map_err(unreadable)?;
         let named = page.iter().filter_map(|one| Some((Key::new(&one.namespace, &one.name).ok()?, one)));
-        let (keys, placed): (Vec<Key>, Vec<&Placed>) = named.filter(|(key, _)| asked.asks(key, ways)).unzip();
+        let (keys, placed): (Vec<Key>, Vec<&NumberedApplication>) =
+            named.filter(|(key, _)| asked.asks(key, ways)).unzip();
         let held = ingest.store.held(&placed).await.map_err(unreadable)?;
         let held = keys.iter().zip(held).filter_map(|(key, held)| Some((key, held?.uid)));
         others.extend(held.map(|(key, uid)| json!({"key": key, "uid": uid})));

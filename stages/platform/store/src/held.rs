@@ -22,7 +22,7 @@ pub struct HeldApplication {
 
 /// An application, by its number in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
+pub struct NumberedApplication {
     pub(crate) id: i64,
     /// Its namespace.
     pub namespace: String,
@@ -44,13 +44,16 @@ pub struct ObjectState<'a> {
 }
 
 /// Those of a runtime, held or not.
-pub(crate) async fn placed(connection: &mut Connection, runtime: i64) -> Result<Vec<Placed>, StoreError> {
+pub(crate) async fn numbered_applications(
+    connection: &mut Connection,
+    runtime: i64,
+) -> Result<Vec<NumberedApplication>, StoreError> {
     let sql = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
     connection.rows(sql, &[Arg::Int(runtime)]).await?.iter().map(one).collect()
 }
 
-fn one(row: &Row) -> Result<Placed, StoreError> {
-    Ok(Placed { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? })
+fn one(row: &Row) -> Result<NumberedApplication, StoreError> {
+    Ok(NumberedApplication { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? })
 }
 
 /// What finds the applications of a runtime by a range of their keys, `namespace/name`, in the order of these texts byte for byte: the
@@ -73,7 +76,7 @@ pub(crate) async fn placed_between(
     runtime: i64,
     (after, upto): (&str, Option<&str>),
     most: u32,
-) -> Result<Vec<Placed>, StoreError> {
+) -> Result<Vec<NumberedApplication>, StoreError> {
     let sql = between(if connection.is_sqlite() { KEY_IN_SQLITE } else { KEY_IN_POSTGRES });
     let upto = upto.unwrap_or(END);
     let values = [Arg::Int(runtime), Arg::Text(after), Arg::Text(upto), Arg::Int(most.into())];
@@ -98,7 +101,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     runtime: i64,
     names: &[(&str, &str)],
-) -> Result<Vec<Option<Placed>>, StoreError> {
+) -> Result<Vec<Option<NumberedApplication>>, StoreError> {
     let row = |(number, &(namespace, name))| {
         [Arg::Int(number), Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]
     };
@@ -108,7 +111,7 @@ pub(crate) async fn find(
         let place = usize::try_from(row.int(0)?).unwrap_or(usize::MAX);
         if let (Some(found), Some((namespace, name))) = (found.get_mut(place), names.get(place)) {
             let (namespace, name) = ((*namespace).to_owned(), (*name).to_owned());
-            *found = Some(Placed { id: row.int(1)?, namespace, name });
+            *found = Some(NumberedApplication { id: row.int(1)?, namespace, name });
         }
     }
     Ok(found)
@@ -117,7 +120,7 @@ pub(crate) async fn find(
 /// What is held of applications, in their order; `None`: nothing.
 pub(crate) async fn held(
     connection: &mut Connection,
-    of: &[&Placed],
+    of: &[&NumberedApplication],
 ) -> Result<Vec<Option<HeldApplication>>, StoreError> {
     // Each once: the keys of one that is asked for twice would be counted twice.
     let ids: BTreeSet<_> = of.iter().map(|one| one.id).collect();
@@ -135,8 +138,9 @@ pub(crate) async fn held(
             held.digest ^= row.bytes(3)?.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
         }
     }
-    let held =
-        |one: &&Placed| held.get(&one.id).map(|(held, _)| held).filter(|held| held.entities > 0).cloned();
+    let held = |one: &&NumberedApplication| {
+        held.get(&one.id).map(|(held, _)| held).filter(|held| held.entities > 0).cloned()
+    };
     Ok(of.iter().map(held).collect())
 }
 
@@ -182,7 +186,7 @@ mod tests {
             let one = group::delivery(number, group::report(&format!("shop{number}"), None));
             group::keep(&mut connection, &[&one], 2).await.unwrap();
         }
-        let all = placed(&mut connection, 1).await.unwrap();
+        let all = numbered_applications(&mut connection, 1).await.unwrap();
         let before = connection.statements();
         let twice: Vec<_> = all.iter().chain(&all).collect();
         let held = held(&mut connection, &twice).await.unwrap();

@@ -70,7 +70,7 @@ pub use fleet::{
     StepOf, Term, WhichWorkflows, Within,
 };
 pub use heard::{HeardRole, RefusedReports, SILENT};
-pub use held::{HeldApplication, ObjectState, Placed};
+pub use held::{HeldApplication, NumberedApplication, ObjectState};
 pub use identity::{Identified, Identity, PROVIDED_LASTS, Provided};
 pub use key::{API_KEYS, Key, KnownKey, Scope};
 pub use limits::Limits;

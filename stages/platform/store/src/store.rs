@@ -18,7 +18,7 @@ use crate::believed_clock::{BelievedClock, DoubtedMoment, Look};
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
-use crate::held::{self, HeldApplication, ObjectState, Placed};
+use crate::held::{self, HeldApplication, NumberedApplication, ObjectState};
 use crate::limits::Limits;
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
@@ -380,8 +380,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn placed(&self, runtime: i64) -> Result<Vec<Placed>, StoreError> {
-        held::placed(&mut self.read().await?, runtime).await
+    pub async fn numbered_applications(&self, runtime: i64) -> Result<Vec<NumberedApplication>, StoreError> {
+        held::numbered_applications(&mut self.read().await?, runtime).await
     }
 
     /// The applications of a runtime whose keys, `namespace/name`, come behind the first and not behind the second (`None`: to the
@@ -394,7 +394,7 @@ impl Store {
         runtime: i64,
         range: (&str, Option<&str>),
         most: u32,
-    ) -> Result<Vec<Placed>, StoreError> {
+    ) -> Result<Vec<NumberedApplication>, StoreError> {
         held::placed_between(&mut self.read().await?, runtime, range, most).await
     }
 
@@ -406,7 +406,7 @@ impl Store {
         &self,
         runtime: i64,
         names: &[(&str, &str)],
-    ) -> Result<Vec<Option<Placed>>, StoreError> {
+    ) -> Result<Vec<Option<NumberedApplication>>, StoreError> {
         held::find(&mut self.read().await?, runtime, names).await
     }
 
@@ -414,7 +414,10 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn held(&self, of: &[&Placed]) -> Result<Vec<Option<HeldApplication>>, StoreError> {
+    pub async fn held(
+        &self,
+        of: &[&NumberedApplication],
+    ) -> Result<Vec<Option<HeldApplication>>, StoreError> {
         let mut all = Vec::with_capacity(of.len());
         for some in of.chunks(held::AT_ONCE) {
             all.extend(held::held(&mut self.read().await?, some).await?);

@@ -286,7 +286,7 @@ async fn an_object_alone_is_of_the_resource_that_an_application_has(opened: Open
 async fn what_is_held_follows_the_keys(opened: Opened) {
     let key = |key: &str| u128::from_be_bytes(digest(key)[..16].try_into().unwrap());
     let held = async || {
-        let placed = opened.store.placed(opened.runtime.id).await.unwrap();
+        let placed = opened.store.numbered_applications(opened.runtime.id).await.unwrap();
         let names = [("argocd", "none"), ("argocd", "shop")];
         let found = opened.store.find(opened.runtime.id, &names).await.unwrap();
         assert_eq!(found, [None, placed.first().cloned()]);

@@ -23,9 +23,9 @@ use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
-use crate::session::known_browser;
 use crate::session::password::{HashError, Passwords, PasswordsBusy};
 use crate::session::token;
+use crate::session::{account_name, known_browser};
 use crate::view::runtime::Added;
 
 pub(super) const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -355,7 +355,7 @@ pub(crate) async fn sign_in(
         send(status, &outside("Sign in", theme(&headers), &page::sign_in::sign_in(&shown)))
     };
     // What can never be right is not counted either: whoever made names up with it would fill the throttle for nothing.
-    if name.is_empty() || name.len() > 200 || !Passwords::may_be(&password) {
+    if !account_name::may_be(&name) || !Passwords::may_be(&password) {
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     }
     // Before the try is counted: tries are counted no faster than passwords are compared.
@@ -460,7 +460,7 @@ pub(crate) async fn welcome(
         Some(name) => name.to_owned(),
         None => value(&form, "name").trim().to_lowercase(),
     };
-    let wrong = if name.is_empty() || name.chars().count() > 60 {
+    let wrong = if !account_name::may_be(&name) {
         Some("A name has 1 to 60 characters.")
     } else if !Passwords::is_well(&password) {
         Some("A password has 12 to 1024 characters.")

@@ -21,14 +21,12 @@ use super::handlers::{
 use crate::fleet::Unavailable;
 use crate::page::shell::outside;
 use crate::page::sign_in::{self as page, Offer, SignIn};
-use crate::session::token;
+use crate::session::{account_name, token};
 
 /// A path that is longer is not come back to: a cookie holds it.
 const LONGEST_NEXT: usize = 1_000;
 /// So long the page for passwords waits for the provider.
 const LOOK: Duration = Duration::from_secs(1);
-/// The longest name of somebody.
-const NAME: usize = 60;
 
 const LATER: &str = "Begin again in a moment, and if it comes back, ask whoever manages it.";
 const STALE: &str = "This attempt began in another browser, or more than 10 minutes ago: begin again.";
@@ -391,7 +389,7 @@ fn names(claims: &Claims, identity: &Identity) -> [String; 2] {
     let digest = Sha256::digest(refused_name(identity).as_bytes());
     let mark = hex::encode(&digest[..3]);
     let cut = |length| name.chars().take(length).collect::<String>().trim_end().to_owned();
-    [cut(NAME), format!("{}-{mark}", cut(NAME - 7))]
+    [cut(account_name::LONGEST), format!("{}-{mark}", cut(account_name::LONGEST - 7))]
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Sessions: by a cookie whose digest alone is kept.
 
+pub(crate) mod account_name;
 pub(crate) mod known_browser;
 pub(crate) mod link;
 pub(crate) mod password;

@@ -8,7 +8,7 @@ use url::form_urlencoded;
 use super::{SignedInRequest, identity};
 use crate::console::handlers::HandlerResult;
 use crate::page::settings::{Said, people as page};
-use crate::session::token;
+use crate::session::{account_name, token};
 
 /// A link by which somebody sets a password is good for so long.
 const LINK_HOURS: i64 = 72;
@@ -50,7 +50,7 @@ pub(crate) async fn list(request: SignedInRequest) -> HandlerResult {
 
 pub(crate) async fn invite(request: SignedInRequest) -> HandlerResult {
     let (name, teams) = (request.value("name").to_lowercase(), request.names("teams"));
-    let wrong = if name.is_empty() || name.chars().count() > 60 {
+    let wrong = if !account_name::may_be(&name) {
         Some("A name has 1 to 60 characters.")
     } else {
         wrong_teams(&teams)

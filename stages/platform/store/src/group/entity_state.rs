@@ -2,7 +2,7 @@
 
 use super::drifts::Drifts;
 use super::newest::Newest;
-use super::transition::Which;
+use super::transition::TransitionRef;
 use crate::report::{Millis, ResourceName};
 
 /// An entity.
@@ -15,11 +15,11 @@ pub(super) struct EntityState<'a> {
     /// `None`: the application itself.
     pub(super) resource: Option<&'a ResourceName>,
     /// Its state: the newest that was told.
-    pub(super) current: Option<Which>,
+    pub(super) current: Option<TransitionRef>,
     /// Since when it is in that state.
     pub(super) since: Millis,
     /// What came last, be it older than `current`.
-    pub(super) latest: Option<Which>,
+    pub(super) latest: Option<TransitionRef>,
     /// Since when `latest` was so.
     pub(super) latest_since: Millis,
     /// The digest of `latest`.

@@ -9,7 +9,7 @@ use super::entity_state::EntityState;
 use super::keys::NewKeys;
 use super::newest::Newest;
 use super::said::Said;
-use super::transition::{NewTransition, Reported, Which};
+use super::transition::{NewTransition, Reported, TransitionRef};
 use crate::fleet::{BLAMED_FOR, Index};
 use crate::report::{Delivery, Millis, Operation, Outcome, Report, ResourceName};
 use crate::texts::NamedTexts;
@@ -85,7 +85,7 @@ impl<'a> GroupState<'a> {
         };
         let both = |entity: &EntityState<'a>| [entity.current, entity.latest];
         let kept = self.entities.iter().filter(asked).flat_map(both).filter_map(|which| match which {
-            Some(Which::Kept(id)) => Some(id),
+            Some(TransitionRef::Kept(id)) => Some(id),
             _ => None,
         });
         let mut kept: Vec<i64> = kept.collect();
@@ -170,7 +170,7 @@ impl<'a> GroupState<'a> {
             entity.current.filter(|_| followed.as_ref().is_some_and(|said| said.has_object_of(report)));
         let content = report.content().to_vec();
         // What came late is of a time that is over: what is so now began now, also if it is the same.
-        let is_in_time = |latest: &Which| !is_newer || entity.current == Some(*latest);
+        let is_in_time = |latest: &TransitionRef| !is_newer || entity.current == Some(*latest);
         let said_last = entity.latest.filter(|latest| content == entity.content && is_in_time(latest));
         let transition = match state.or(said_last) {
             Some(known) => {
@@ -231,17 +231,17 @@ impl<'a> GroupState<'a> {
         }
     }
 
-    fn said_in(&self, transition: Which) -> Said<'a> {
+    fn said_in(&self, transition: TransitionRef) -> Said<'a> {
         match transition {
-            Which::New(place) => self.transitions[place].said.clone(),
-            Which::Kept(id) => self.said.get(&id).cloned().unwrap_or_default(),
+            TransitionRef::New(place) => self.transitions[place].said.clone(),
+            TransitionRef::Kept(id) => self.said.get(&id).cloned().unwrap_or_default(),
         }
     }
 
-    fn report_again(&mut self, transition: Which, at: Millis) {
+    fn report_again(&mut self, transition: TransitionRef, at: Millis) {
         match transition {
-            Which::New(place) => self.transitions[place].reports.again(at),
-            Which::Kept(id) => {
+            TransitionRef::New(place) => self.transitions[place].reports.again(at),
+            TransitionRef::Kept(id) => {
                 let more = self.again.entry(id).or_insert(Reported { times: 0, last_at: at });
                 more.again(at);
             }
@@ -254,7 +254,7 @@ impl<'a> GroupState<'a> {
         entity: usize,
         since: Millis,
         followed: Option<Said<'a>>,
-    ) -> Which {
+    ) -> TransitionRef {
         let knows_more = followed.is_some();
         let said = Said::by(report, followed);
         for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {
@@ -267,7 +267,7 @@ impl<'a> GroupState<'a> {
         let place = self.transitions.len();
         self.transitions.push(NewTransition::by(report, entity, since, said));
         self.entities[entity].latest_since = since;
-        Which::New(place)
+        TransitionRef::New(place)
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
         at: Millis,
     ) -> usize {
         let newest = Newest { uid: "u".into(), version: Some(1), created_at: None, at, era: 0 };
-        let (current, latest) = (Some(Which::Kept(id)), Some(Which::Kept(id)));
+        let (current, latest) = (Some(TransitionRef::Kept(id)), Some(TransitionRef::Kept(id)));
         let resource = Some(resource);
         known.add_entity(EntityState {
             id: Some(id),
@@ -350,7 +350,7 @@ mod tests {
         let three = Reported { times: 3, last_at: 3 };
         assert_eq!(reports, [(1, three), (5, Reported::once(5))]);
         let [entity] = &known.entities[..] else { panic!("one entity") };
-        assert_eq!((entity.current, entity.newest.at), (Some(Which::New(1)), 5));
+        assert_eq!((entity.current, entity.newest.at), (Some(TransitionRef::New(1)), 5));
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
             let mut known = GroupState::default();
             taken(&mut known, all);
             let [entity] = &known.entities[..] else { panic!("one entity") };
-            let Some(Which::New(current)) = entity.current else { panic!("it is of this group") };
+            let Some(TransitionRef::New(current)) = entity.current else { panic!("it is of this group") };
             let times: Vec<_> = known.transitions.iter().map(|one| (one.at, one.reports.times)).collect();
             (times, current, entity.since)
         };

@@ -10,7 +10,7 @@ use super::group_state::{GroupState, key, object_alone};
 use super::keys::NewKeys;
 use super::newest::Newest;
 use super::said::Said;
-use super::transition::Which;
+use super::transition::TransitionRef;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::{Index, indexed};
@@ -176,7 +176,7 @@ fn read_entity<'a>(
     if let Some(place) = known.entity(application, resource) {
         return Ok(place);
     }
-    let kept = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Which::Kept));
+    let kept = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(TransitionRef::Kept));
     let since = row.int(10)?;
     let newest = Newest {
         uid: row.text(5)?.into(),

@@ -5,7 +5,7 @@ use crate::report::{Millis, Pods, Report};
 
 /// Which transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum TransitionRef {
     /// One that is kept, by its number.
     Kept(i64),
     /// One that this group adds, by its place among those.

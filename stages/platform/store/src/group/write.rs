@@ -5,7 +5,7 @@ use super::entity_state::EntityState;
 use super::group_state::GroupState;
 use super::load::names;
 use super::numbers::{Numbers, Wanted};
-use super::transition::{NewTransition, Which};
+use super::transition::{NewTransition, TransitionRef};
 use crate::change;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
@@ -85,10 +85,10 @@ struct Numbered {
 }
 
 impl Numbered {
-    fn of(&self, which: Option<Which>) -> Arg<'static> {
+    fn of(&self, which: Option<TransitionRef>) -> Arg<'static> {
         Arg::IntOrNull(match which {
-            Some(Which::Kept(id)) => Some(id),
-            Some(Which::New(place)) => self.transitions.get(place).copied(),
+            Some(TransitionRef::Kept(id)) => Some(id),
+            Some(TransitionRef::New(place)) => self.transitions.get(place).copied(),
             None => None,
         })
     }
@@ -153,7 +153,7 @@ async fn entities(
         let Some(id) = entity.id.filter(|_| entity.is_reported) else { continue };
         let EntityState { current, latest, content, newest, held_key, owner, .. } = entity;
         let added = match current {
-            Some(Which::New(place)) => known.transitions.get(*place),
+            Some(TransitionRef::New(place)) => known.transitions.get(*place),
             _ => None,
         };
         let since = Arg::IntOrNull(added.map(|added| added.at));

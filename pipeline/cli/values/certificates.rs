@@ -24,17 +24,16 @@ pub(in crate::cli) struct Shown(pub(in crate::cli) Arc<Mutex<Chain>>);
 impl Chain {
     /// Each certificate, the peer's own first; one that cannot be read is left out.
     pub(in crate::cli) fn certificates(&self) -> Vec<Certificate> {
-        let read = |der: &CertificateDer<'_>| {
-            let read = x509_cert::Certificate::from_der(der).ok()?.tbs_certificate;
-            let ends = i64::try_from(read.validity.not_after.to_unix_duration().as_secs()).ok()?;
-            Some(Certificate { subject: name(&read.subject), ends })
+        let told = |one: &x509_cert::TbsCertificate| {
+            let ends = i64::try_from(one.validity().not_after.to_unix_duration().as_secs()).ok()?;
+            Some(Certificate { subject: name(one.subject()), ends })
         };
-        self.shown.iter().filter_map(read).collect()
+        self.read().iter().filter_map(told).collect()
     }
 
     fn read(&self) -> Vec<x509_cert::TbsCertificate> {
         let read = |der: &CertificateDer<'_>| x509_cert::Certificate::from_der(der).ok();
-        self.shown.iter().filter_map(read).map(|one| one.tbs_certificate).collect()
+        self.shown.iter().filter_map(read).map(|one| one.tbs_certificate().clone()).collect()
     }
 }
 
@@ -103,15 +102,15 @@ pub(in crate::cli) fn described(chain: &Chain) -> String {
     let all = chain.read();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let Some(own) = all.first() else { return "its certificate cannot be read".to_owned() };
-    let own_name = name(&own.subject);
+    let own_name = name(own.subject());
     // The verifier tells that one has expired, and not which.
     for one in &all {
-        let (begins, ends) = (one.validity.not_before, one.validity.not_after);
+        let (begins, ends) = (one.validity().not_before, one.validity().not_after);
         if ends.to_unix_duration() < now {
-            return format!("the certificate of {} expired at {ends}", name(&one.subject));
+            return format!("the certificate of {} expired at {ends}", name(one.subject()));
         }
         if begins.to_unix_duration() > now {
-            return format!("the certificate of {} begins at {begins}", name(&one.subject));
+            return format!("the certificate of {} begins at {begins}", name(one.subject()));
         }
     }
     match &chain.why {
@@ -120,8 +119,8 @@ pub(in crate::cli) fn described(chain: &Chain) -> String {
         )) => format!("the certificate of {own_name} is for another host"),
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             let last = all.last().unwrap_or(own);
-            let (subject, issuer) = (name(&last.subject), name(&last.issuer));
-            if last.subject == last.issuer {
+            let (subject, issuer) = (name(last.subject()), name(last.issuer()));
+            if last.subject() == last.issuer() {
                 format!("the certificate of {own_name} is signed by {subject}, which is not trusted here")
             } else {
                 format!(

@@ -29,10 +29,10 @@ impl Certificate {
         let body: String = body.ok_or(SealError::NoCertificate)?.split_ascii_whitespace().collect();
         let der = STANDARD.decode(body).map_err(|_| SealError::NoCertificate)?;
         let read = x509_cert::Certificate::from_der(&der).map_err(|_| SealError::NoCertificate)?;
-        let of = read.tbs_certificate;
-        let key = of.subject_public_key_info.to_der().map_err(|_| SealError::NoCertificate)?;
+        let of = read.tbs_certificate();
+        let key = of.subject_public_key_info().to_der().map_err(|_| SealError::NoCertificate)?;
         let key = RsaPublicKey::from_public_key_der(&key).map_err(|_| SealError::OtherKey)?;
-        let until = of.validity.not_after.to_unix_duration().as_secs();
+        let until = of.validity().not_after.to_unix_duration().as_secs();
         let until = i64::try_from(until).ok().and_then(|until| Timestamp::from_second(until).ok());
         Ok(Self { key, ended: until.ok_or(SealError::NoCertificate)? })
     }

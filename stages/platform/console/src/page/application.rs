@@ -8,7 +8,7 @@ use url::form_urlencoded;
 use super::acts::Acts;
 use super::link::with;
 use super::parts::Parts;
-use super::pieces::{counted, empty, health, name, number, plain, prose, short, sync};
+use super::pieces::{counted, empty, first_line, health, name, number, plain, prose, short, sync};
 use super::shell::{Page, Section};
 use super::{cure, diff, drift, events, files, strip, timeline, tree};
 use crate::filter::Filter;
@@ -336,7 +336,7 @@ fn sentence(application: &Application, cause: &crate::view::application::Cause, 
             (cause.message) " since " (when(cause.since, now))
             @if let Some((change, at)) = &cause.after {
                 ", " (lasting(*at, cause.since)) " after " code { (short(&change.revision)) }
-                @if !change.message.is_empty() { " “" bdi { (plain(change.message.lines().next().unwrap_or_default())) } "”" }
+                @if !change.message.is_empty() { " “" bdi { (plain(first_line(&change.message))) } "”" }
                 @if !change.author.is_empty() { " by " bdi { (plain(name(&change.author))) } }
             } @else if application.row.deployed.is_none() { "; no deployment of it is known" }
         }

@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 use super::application::{Asked, Tab};
 use super::diff;
 use super::link::{SEGMENT, with};
-use super::pieces::{empty, person, plain, short};
+use super::pieces::{empty, first_line, person, plain, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
@@ -96,7 +96,7 @@ pub(super) fn made_from(of: &MadeFrom) -> Markup {
                 None => code title=(change.revision) { (short(&change.revision)) },
             }
             " " (person(&change.author)) " "
-            bdi.message { (plain(change.message.lines().next().unwrap_or_default())) }
+            bdi.message { (plain(first_line(&change.message))) }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::pieces::{person, plain};
+use super::pieces::{first_line, person, plain};
 use crate::view::deployment::{Deployment, ImageChange};
 
 /// Images of one that are told.
@@ -30,7 +30,7 @@ pub(crate) fn fragment(deployments: &[Deployment]) -> Markup {
 
 /// The first line of a message, as far as it is told.
 fn begin(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default();
+    let line = first_line(message);
     let end = line.char_indices().nth(LETTERS).map(|(end, _)| end);
     match end.and_then(|end| line.get(..end)) {
         Some(begin) => format!("{begin}…"),

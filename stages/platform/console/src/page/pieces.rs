@@ -30,6 +30,11 @@ pub(crate) fn short(revision: &str) -> String {
     revision.split(',').filter(|one| !one.is_empty()).map(one).collect::<Vec<_>>().join(" ")
 }
 
+/// What a message begins with: the subject of a commit, what an error says before its details.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
 /// A text without the marks that turn the order of letters around: what is read is what stands there.
 pub(crate) fn plain(text: &str) -> String {
     let turns = |letter| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -55,7 +60,7 @@ pub(crate) fn who(change: &Change) -> Markup {
 pub(crate) fn change(change: &Change) -> Markup {
     html! {
         code.faint title=(change.revision) { (short(&change.revision)) } " "
-        bdi.message { (plain(change.message.lines().next().unwrap_or_default())) }
+        bdi.message { (plain(first_line(&change.message))) }
     }
 }
 

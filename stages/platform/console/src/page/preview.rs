@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::pieces::{health, name, outcome, plain, short};
+use super::pieces::{first_line, health, name, outcome, plain, short};
 use super::strip;
 use crate::time::{clock, relative, since};
 use crate::view::application::Application;
@@ -37,7 +37,7 @@ pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
                     li {
                         (outcome(one.outcome))
                         div {
-                            bdi { (plain(one.change.message.lines().next().unwrap_or_default())) }
+                            bdi { (plain(first_line(&one.change.message))) }
                             small.mute { code { (short(&one.change.revision)) } " · " bdi { (plain(name(&one.change.author))) } " · " (relative(one.at, now)) }
                         }
                     }

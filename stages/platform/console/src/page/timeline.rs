@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::application::{Asked, DAY, LONGEST, Tab};
 use super::commit;
-use super::pieces::{author, change, empty, health, outcome, person, plain, short, sync};
+use super::pieces::{author, change, empty, first_line, health, outcome, person, plain, short, sync};
 use super::provider::commit_link;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Transition};
@@ -145,7 +145,7 @@ fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: 
                     None => code.faint title=(of.revision) { (short(&of.revision)) },
                 }
                 " " (person(&of.author)) " "
-                bdi.message { (plain(of.message.lines().next().unwrap_or_default())) }
+                bdi.message { (plain(first_line(&of.message))) }
                 @if let Some(of) = made_from { " " (commit::made_from(of)) }
                 @if files > 0 {
                     " " a.what href=(commit::link(asked, at.as_millisecond(), &of.revision)) { "What it changed" span.hidden { " in " (short(&of.revision)) } }

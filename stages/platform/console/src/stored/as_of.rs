@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use stages_platform_store::{KnownApplication, Millis, ObjectAt, StateOf};
 
 use super::rows;
+use crate::page::pieces::first_line;
 use crate::view::application::{ApplicationRow, Cause, Change};
 use crate::view::deployment::Deployment;
 use crate::view::resource::Resource;
@@ -52,11 +53,10 @@ impl HealthAt {
         let (health, since) = (self.health, self.unwell_since()?);
         let worst = resources.iter().filter(|one| one.health == Some(health));
         let failing = worst.max_by_key(|one| !one.message.is_empty());
-        let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
         let message = match failing {
-            _ if !self.message.is_empty() => first(&self.message),
+            _ if !self.message.is_empty() => first_line(&self.message).to_owned(),
             Some(one) if !one.message.is_empty() => {
-                format!("{}/{}: {}", one.key.kind, one.key.name, first(&one.message))
+                format!("{}/{}: {}", one.key.kind, one.key.name, first_line(&one.message))
             }
             Some(one) => format!("{}/{} is {}", one.key.kind, one.key.name, health.word().to_lowercase()),
             None => format!("It is {}", health.word().to_lowercase()),

@@ -10,7 +10,7 @@ use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
 use super::shipping::is_kept;
 use super::{drifted, rows};
-use crate::page::pieces::{name, number, short};
+use crate::page::pieces::{first_line, name, number, short};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
 use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
@@ -190,10 +190,6 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
     }
     let reason = drifted::sentence(drifting, comparison, &lasting(sync_since, now));
     Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// Without the address behind it.

@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -172,7 +173,8 @@ impl Pool {
     }
 
     fn client(&self, upstream: &Upstream, addresses: Arc<[IpAddr]>, http2: bool) -> Http {
-        let mut tcp = HttpConnector::new_with_resolver(Fixed { addresses, port: upstream.port, turn: 0 });
+        let mut tcp =
+            HttpConnector::new_with_resolver(Fixed { addresses, port: upstream.port, turn: Arc::default() });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(self.connect_timeout));
@@ -227,7 +229,8 @@ fn failed(error: &Error) -> Failed {
 struct Fixed {
     addresses: Arc<[IpAddr]>,
     port: u16,
-    turn: usize,
+    /// Of all copies: a client makes one for each connection.
+    turn: Arc<AtomicUsize>,
 }
 
 impl Service<Name> for Fixed {
@@ -240,11 +243,23 @@ impl Service<Name> for Fixed {
     }
 
     fn call(&mut self, _: Name) -> Self::Future {
-        self.turn = self.turn.wrapping_add(1);
         let mut all: Vec<SocketAddr> =
             self.addresses.iter().map(|address| SocketAddr::new(*address, self.port)).collect();
-        let turn = self.turn % all.len().max(1);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % all.len().max(1);
         all.rotate_left(turn);
         std::future::ready(Ok(all.into_iter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_begins_with_another_address_whichever_copy_makes_it() {
+        let addresses: Arc<[IpAddr]> = Arc::new([IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])]);
+        let fixed = Fixed { addresses, port: 80, turn: Arc::default() };
+        let first = || fixed.clone().call("x".parse().unwrap()).into_inner().unwrap().next();
+        assert_ne!(first(), first());
     }
 }

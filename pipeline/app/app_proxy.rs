@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pipeline_core::{Given, Service as _, Shutdown};
-use pipeline_http::serve::ServeConfig;
+use pipeline_http::serve::{FOLLOWED, ServeConfig};
 use prometheus::Registry;
 use stages_git::GitSeries;
 use stages_kube::Right;
@@ -21,8 +21,6 @@ use crate::config::{Config, Variables};
 const CONNECTIONS: usize = 1_024;
 /// An answer begins within this time: Argo CD renders manifests for some of them.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
-/// A connection is closed after this long, whatever is followed on it.
-const CONNECTION: Duration = Duration::from_secs(3 * 3_600);
 /// The largest answer of the platform.
 const LARGEST: usize = 1 << 20;
 
@@ -50,7 +48,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let listen = settings.listen.context("appProxy.listen is not set: it is reached there")?;
     let serve = ServeConfig {
         request_timeout: ANSWERED_WITHIN,
-        connection_age: CONNECTION,
+        answer_age: FOLLOWED,
         connections: CONNECTIONS,
         grace: *config.shutdown.grace,
         ..ServeConfig::new(listen.to_string(), "appProxy.listen")

@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
-use pipeline_http::serve::ServeConfig;
+use pipeline_http::serve::{FOLLOWED, ServeConfig};
 use prometheus::Registry;
 use stages_client::{OwnCookie, Token};
 use stages_platform_api::{Api, ForwardConfig};
@@ -171,6 +171,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
+        answer_age: FOLLOWED,
         connections: CONNECTIONS,
         grace: *config.shutdown.grace,
         ..ServeConfig::new(address.to_string(), "serve.address")

@@ -52,7 +52,7 @@ pub use self::guard::Secret;
 use self::socket::Claimed;
 pub use self::socket::{SocketError, fits};
 use crate::serve::connections::{self, Bounds};
-use crate::serve::{Keys, ServeError, listen};
+use crate::serve::{FOLLOWED, Keys, ServeError, listen};
 use pipeline_engine::run::Handle;
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::Health;
@@ -60,11 +60,10 @@ use pipeline_ownership::sharding::Sharding;
 
 /// An answer is made in this time, but for those that take as long as there are applications.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Whoever listens longer than this begins anew.
-const DAY: Duration = Duration::from_secs(24 * 3600);
 const BOUNDS: Bounds = Bounds {
     head_timeout: Duration::from_secs(10),
-    connection_age: DAY,
+    connection_age: FOLLOWED,
+    answer_age: Duration::ZERO,
     grace: Duration::from_secs(2),
     connections: 32,
 };

@@ -20,6 +20,7 @@ use hyper_util::service::TowerToHyperService;
 use pipeline_core::{Place, Places, Shutdown, WriteTimed};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::counted_body::CountedBody;
@@ -36,8 +37,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Bounds {
     /// It has this long to send a request's head, or its next one.
     pub(crate) head_timeout: Duration,
-    /// Its connection is closed after this long, however busy.
+    /// Its connection takes no further request after this long.
     pub(crate) connection_age: Duration,
+    /// What is being answered then has this much longer.
+    pub(crate) answer_age: Duration,
     /// Answers under way when the process stops have this long.
     pub(crate) grace: Duration,
     /// Connections at a time; one more takes the place of the one that has been idle the longest, or waits where all are
@@ -124,12 +127,23 @@ async fn converse(
     });
     let stream = TokioIo::new(WriteTimed::new(stream, WRITE_TIMEOUT));
     let mut connection = pin!(http.serve_connection(stream, pages).with_upgrades());
-    let (ended, grace) = tokio::select! {
-        result = connection.as_mut() => (Some(result), bounds.grace),
-        () = stop.cancelled() => (None, bounds.grace),
-        () = tokio::time::sleep(bounds.connection_age) => (None, bounds.grace),
-        // Nothing was asked, or everything was answered: whoever is to have the place waits for it.
-        () = place.lost() => (None, Duration::ZERO),
+    let mut aged = pin!(tokio::time::sleep(bounds.connection_age));
+    let mut is_old = false;
+    let (ended, grace) = loop {
+        tokio::select! {
+            result = connection.as_mut() => break (Some(result), Duration::ZERO),
+            () = stop.cancelled() => break (None, bounds.grace),
+            // Nothing was asked, or everything was answered: whoever is to have the place waits for it.
+            () = place.lost() => break (None, Duration::ZERO),
+            () = aged.as_mut() => {
+                if std::mem::replace(&mut is_old, true) {
+                    break (None, Duration::ZERO);
+                }
+                // What is on its way, such as lines that somebody follows, goes on.
+                connection.as_mut().graceful_shutdown();
+                aged.as_mut().reset(Instant::now() + bounds.answer_age);
+            }
+        }
     };
     let ended = match ended {
         Some(result) => Some(result),
@@ -160,3 +174,6 @@ pub(crate) fn guarded(mut response: Response) -> Response {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
+
+#[cfg(test)]
+mod tests;

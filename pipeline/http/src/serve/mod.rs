@@ -30,6 +30,8 @@ use pipeline_ownership::sharding::Sharding;
 
 /// What the first of several routes is called.
 pub const DEFAULT_ROUTE: &str = "default";
+/// Whoever follows lines or events for longer than this begins anew.
+pub const FOLLOWED: Duration = Duration::from_secs(24 * 3600);
 
 /// Where and how to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +44,10 @@ pub struct ServeConfig {
     pub head_timeout: Duration,
     /// An answer is made in this time, or the client is told that it was not.
     pub request_timeout: Duration,
-    /// A connection is closed after this long, however busy.
+    /// A connection takes no further request after this long.
     pub connection_age: Duration,
+    /// What is being answered then has this much longer.
+    pub answer_age: Duration,
     /// Answers under way when the process stops have this long.
     pub grace: Duration,
     /// Connections at a time; one more takes the place of the one that has been idle the longest.
@@ -59,9 +63,12 @@ impl ServeConfig {
         Self {
             listen: listen.into(),
             setting,
-            head_timeout: Duration::from_secs(10),
+            // Longer than what asks through it keeps a connection for the next request, such as an ingress: what is asked while
+            // it is being closed would be lost.
+            head_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(10),
             connection_age: Duration::from_secs(300),
+            answer_age: Duration::from_secs(300),
             grace: Duration::from_secs(5),
             connections: 256,
             metrics_only: false,
@@ -242,6 +249,7 @@ impl Service for Server {
         let bounds = Bounds {
             head_timeout: config.head_timeout,
             connection_age: config.connection_age,
+            answer_age: config.answer_age,
             grace: config.grace,
             connections: config.connections,
         };

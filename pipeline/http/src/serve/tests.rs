@@ -3,12 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-use futures::FutureExt as _;
 use pipeline_core::{LaneCounts, ObjectIndex, Reason, Shutdown, SourceNote, Uid, Version};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::connections::HEAD_BYTES;
@@ -422,101 +420,6 @@ async fn a_probe_is_answered_beside_as_many_idle_connections_as_there_are_places
     let probe = tokio::time::timeout(Duration::from_secs(30), running.get("/healthz")).await;
     assert_eq!(probe.map(|(status, _)| status), Ok(200), "the probe is not answered");
     running.stop().await;
-}
-
-/// An answer that is on its way is no idle connection, however many want its place.
-#[tokio::test]
-async fn who_is_being_answered_keeps_its_place() {
-    let pages = Router::new().route(
-        "/",
-        axum::routing::get(async |stop: axum::extract::State<Shutdown>| {
-            stop.cancelled().await;
-            "done"
-        }),
-    );
-    let released = Shutdown::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, stop) = (listener.local_addr().unwrap(), Shutdown::new());
-    let hour = Duration::from_secs(3600);
-    let bounds = Bounds { head_timeout: hour, connection_age: hour, grace: hour, connections: 2 };
-    let serving =
-        tokio::spawn(connections::serve(listener, pages.with_state(released.clone()), bounds, stop.clone()));
-    let asked = async || {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
-        stream
-    };
-    let (mut one, mut other, mut third) = (asked().await, asked().await, asked().await);
-    released.cancel();
-    for stream in [&mut one, &mut other, &mut third] {
-        let mut answer = String::new();
-        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_string(&mut answer)).await;
-        assert!(read.is_ok_and(|read| read.is_ok()) && answer.ends_with("done"), "{answer}");
-    }
-    stop.cancel();
-    serving.await.unwrap();
-}
-
-/// Connections that a test hands over.
-struct Handed(tokio::sync::Mutex<mpsc::Receiver<DuplexStream>>);
-
-impl connections::Listen for Handed {
-    type Stream = DuplexStream;
-
-    async fn next(&self) -> std::io::Result<DuplexStream> {
-        Ok(self.0.lock().await.recv().await.expect("the test holds the other end"))
-    }
-}
-
-#[tokio::test]
-async fn an_idle_connection_is_gone_before_another_one_has_its_place() {
-    let (hand, handed) = mpsc::channel(1);
-    let pages = Router::new().route("/", axum::routing::get(async || "done"));
-    let (hour, stop) = (Duration::from_secs(3600), Shutdown::new());
-    let bounds = Bounds { head_timeout: hour, connection_age: hour, grace: hour, connections: 1 };
-    let listener = Handed(tokio::sync::Mutex::new(handed));
-    let serving = tokio::spawn(connections::serve(listener, pages, bounds, stop.clone()));
-
-    let (mut idle, theirs) = duplex(4);
-    hand.send(theirs).await.unwrap();
-    // More than there is room for: the server has read of it. The rest of the head never comes.
-    idle.write_all(b"GET / HT").await.unwrap();
-    let (mut next, theirs) = duplex(1024);
-    hand.send(theirs).await.unwrap();
-    next.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let mut first = [0; 8];
-    let answered = tokio::time::timeout(Duration::from_secs(30), next.read_exact(&mut first)).await;
-    assert!(answered.is_ok_and(|read| read.is_ok()), "the next one is not answered");
-    assert!(matches!(idle.read(&mut [0]).now_or_never(), Some(Ok(0))), "both are there");
-    drop(next);
-    stop.cancel();
-    serving.await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_that_takes_nothing_of_its_answer_keeps_nobody_out() {
-    let (hand, handed) = mpsc::channel(1);
-    let piece = || Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'a'; 1 << 16]));
-    let endless = move || axum::body::Body::from_stream(futures::stream::repeat_with(piece));
-    let pages = Router::new().route("/", axum::routing::get(async move || endless()));
-    let (day, stop) = (Duration::from_secs(24 * 3600), Shutdown::new());
-    let bounds = Bounds { head_timeout: day, connection_age: day, grace: day, connections: 1 };
-    let listener = Handed(tokio::sync::Mutex::new(handed));
-    let serving = tokio::spawn(connections::serve(listener, pages, bounds, stop.clone()));
-
-    let (mut silent, theirs) = duplex(16);
-    hand.send(theirs).await.unwrap();
-    silent.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let mut first = [0; 8];
-    silent.read_exact(&mut first).await.unwrap();
-    let (mut next, theirs) = duplex(1024);
-    hand.send(theirs).await.unwrap();
-    next.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let answered = tokio::time::timeout(Duration::from_secs(3600), next.read_exact(&mut first)).await;
-    assert!(answered.is_ok_and(|read| read.is_ok()), "the next one is not answered");
-    drop((silent, next));
-    stop.cancel();
-    serving.await.unwrap();
 }
 
 #[tokio::test]

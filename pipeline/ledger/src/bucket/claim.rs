@@ -1,7 +1,5 @@
 //! Claims a shard: fences all former owners, then reads what they left.
 
-use std::time::Duration;
-
 use futures::future::ready;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use pipeline_core::Key;

@@ -94,10 +94,7 @@ function open(button, to) {
     what: button.dataset.what,
     wait: `Asking ${to.application.runtime}…`,
     look: look && ((body) => look(to, body)),
-    act: async (form) => {
-      const said = await act(to, button.dataset.query, more?.(to, form));
-      return said || `${name}: ${verb.toLowerCase()} was asked for`;
-    },
+    act: async (form) => (await act(to, button.dataset.query, more?.(to, form))) || `${name}: ${verb.toLowerCase()} was asked for`,
   });
 }
 
@@ -106,9 +103,8 @@ async function logs({ application, resource }, query) {
   const { dialog, body, problem, acts, signal } = frame(`Logs of ${resource.kind} ${resource.name}`);
   dialog.classList.add("wide");
   const out = part("pre", "", { tabindex: "0", "aria-label": "Lines" });
-  const leave = part("button", "Close", { type: "submit" });
   body.append(out);
-  acts.append(leave);
+  acts.append(part("button", "Close", { type: "submit" }));
   dialog.showModal();
   const of = resource.kind === "Workflow" ? flow(resource) : { application, resource };
   try {
@@ -139,10 +135,7 @@ export function start() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-act]");
     if (!button) return;
-    if (button.getAttribute("aria-disabled")) {
-      say(button.dataset.why);
-      return;
-    }
+    if (button.getAttribute("aria-disabled")) return say(button.dataset.why);
     const { runtime, namespace, name } = document.querySelector("[data-runtime]").dataset;
     const of = button.closest("[data-kind]")?.dataset;
     const to = { application: { runtime, namespace, name }, resource: of && { group: of.group, version: "", kind: of.kind, namespace: of.namespace, name: of.name } };

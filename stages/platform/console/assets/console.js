@@ -7,7 +7,7 @@ import { start as files } from "./files.js";
 import { start as filter } from "./filter.js";
 import { start as forms } from "./forms.js";
 import { start as git } from "./git.js";
-import { start as keys } from "./keys.js";
+import { copy, start as keys } from "./keys.js";
 import { start as live } from "./live.js";
 import { start as palette } from "./palette.js";
 import { start as strip } from "./strip.js";
@@ -15,11 +15,8 @@ import { start as strip } from "./strip.js";
 if (document.querySelector("nav.side")) {
   for (const begin of [time, swap, filter, forms, acts, events, files, git, strip, keys, palette, live]) begin();
 }
-document.addEventListener("click", async (event) => {
-  const copy = event.target.closest("[data-copy]");
-  if (copy) {
-    await navigator.clipboard.writeText(copy.dataset.copy);
-    copy.textContent = "Copied";
-  }
+document.addEventListener("click", ({ target }) => {
+  const of = target.closest("[data-copy]");
+  if (of) copy(of.dataset.copy, () => { of.textContent = "Copied"; });
 });
 document.documentElement.dataset.ready = "true";

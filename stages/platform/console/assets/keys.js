@@ -1,6 +1,6 @@
 // The keyboard: g and a letter goes, j and k move, Enter opens, Escape goes back.
 import { filterField } from "./filter.js";
-import { go, parsed, say } from "./swap.js";
+import { given, go, say } from "./swap.js";
 import { open } from "./palette.js";
 import { tell } from "./time.js";
 
@@ -16,9 +16,9 @@ function select(row) {
   if (!panel || !row.dataset.preview) return;
   clearTimeout(preview);
   preview = setTimeout(async () => {
-    const response = await fetch(row.dataset.preview).catch(() => null);
-    if (!response || row.getAttribute("aria-selected") !== "true") return;
-    panel.replaceChildren(...(await parsed(response)).body.childNodes);
+    const page = await given(row.dataset.preview);
+    if (!page || row.getAttribute("aria-selected") !== "true") return;
+    panel.replaceChildren(...page.body.childNodes);
     tell(panel);
   }, 60);
 }
@@ -32,11 +32,19 @@ function move(step) {
   row?.querySelector("a[href]")?.focus({ preventScroll: true });
 }
 
+// Over plain http a page may not; then it is copied by hand.
+export async function copy(text, done) {
+  try {
+    await navigator.clipboard.writeText(text);
+    done();
+  } catch { prompt("Copy it", text); }
+}
+
 function link() {
   const button = document.querySelector("[data-copy-moment]");
   const url = new URL(location.href);
   if (button) for (const end of ["from", "to"]) url.searchParams.set(end, button.dataset[end]);
-  navigator.clipboard.writeText(url.href).then(() => say("Link copied"), () => say(url.href));
+  copy(url.href, () => say("Link copied"));
 }
 
 // Whoever walks rows leaves them first.
@@ -63,14 +71,10 @@ export function start() {
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "k") {
       event.preventDefault();
-      open("");
-      return;
+      return open("");
     }
     const typing = event.target.matches?.("input, select, textarea") || document.querySelector("dialog[open]");
-    if (event.key === "Escape" && event.target.matches?.("[data-filter] input")) {
-      event.target.blur();
-      return;
-    }
+    if (event.key === "Escape" && event.target.matches?.("[data-filter] input")) return event.target.blur();
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (first === "g") {
       first = "";

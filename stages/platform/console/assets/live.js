@@ -1,5 +1,5 @@
 // One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
-// to stand there or the platform is slow. A hidden page asks nothing.
+// to stand there or the platform is slow. A hidden page asks nothing, and holds none of a browser's few connections.
 import { given, refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 
@@ -137,7 +137,7 @@ function tick() {
 
 // Whoever looks again, or has a network again, waits for nothing.
 function wake() {
-  if (document.hidden) return;
+  if (document.hidden) return source.close();
   for (const one of [page, stream, added]) one.over();
   last = 0;
   if (source.readyState !== EventSource.OPEN) source.close();
@@ -146,11 +146,11 @@ function wake() {
 
 export function start() {
   listen(false);
+  if (document.hidden) wake();
   setInterval(tick, 1000);
   setInterval(wait, 2000);
   document.addEventListener("visibilitychange", wake);
   addEventListener("online", wake);
   document.addEventListener("shown", () => { read = Date.now(); });
-  // A page that the browser keeps for going back holds no connection.
   addEventListener("pagehide", () => source.close());
 }

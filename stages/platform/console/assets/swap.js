@@ -32,7 +32,7 @@ export function say(text) {
 // What was asked for until now is of no use any more.
 export const outdate = () => { latest += 1; };
 
-export const parsed = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
+const parsed = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
 
 const inTime = () => AbortSignal.timeout(30_000);
 

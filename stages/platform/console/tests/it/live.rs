@@ -75,6 +75,61 @@ async fn a_page_that_nothing_happens_on_hears_that_the_stream_lives() {
     browser.close().await;
 }
 
+/// Which streams the page holds, and a way to hide it.
+const HIDES: &str = r#"
+    window.streams = new Set();
+    const { EventSource: Source } = window;
+    window.EventSource = class extends Source {
+        constructor(address) { super(address); streams.add(this); }
+        close() { super.close(); streams.delete(this); }
+    };
+    window.hide = (is) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => is });
+        document.dispatchEvent(new Event("visibilitychange"));
+    };
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_nobody_sees_holds_no_stream_and_is_told_what_it_missed_once_somebody_does() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first(HIDES).await;
+    browser.client.goto(&format!("{}/applications?group=health", served.url)).await.unwrap();
+    let live = "streams.size === 1 && document.querySelector('[data-live]').dataset.state === 'live'";
+    browser.until(live).await;
+    browser.client.execute("hide(true)", vec![]).await.unwrap();
+    browser.until("streams.size === 0").await;
+    *served.fleet.degraded.lock().unwrap() = vec!["payments".to_owned(), "basket".to_owned()];
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser.client.execute("hide(false)", vec![]).await.unwrap();
+    browser.until(live).await;
+    let groups = "[...document.querySelectorAll('.group')].some((one) => one.textContent === 'Degraded · 2')";
+    browser.until(groups).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_plain_http_what_cannot_be_copied_is_shown_to_be_copied_by_hand() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let insecure = "Object.defineProperty(navigator, 'clipboard', { value: undefined }); \
+                    window.prompt = (...said) => { window.said = said; };";
+    browser.run_first(insecure).await;
+    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser
+        .client
+        .execute("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'y' }))", vec![])
+        .await
+        .unwrap();
+    browser.until("window.said?.[0] === 'Copy it' && window.said[1] === location.href").await;
+    browser.client.execute("document.querySelector('.bar').insertAdjacentHTML('beforeend', '<button data-copy=\"token\">Copy</button>'); document.querySelector('[data-copy=token]').click()", vec![]).await.unwrap();
+    browser.until("window.said[1] === 'token'").await;
+    browser.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_goes_to_its_group_and_the_cause_comes_and_goes_with_the_state() {
     let served = Served::new().await;

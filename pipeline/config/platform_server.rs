@@ -102,6 +102,10 @@ impl PlatformServer {
         );
         let both = postgres_url.is_some() && postgres_url_file.is_some();
         problems.exclusive(both, "platformServer.store.postgresUrl", "platformServer.store.postgresUrlFile");
+        if self.external_url.as_ref().is_some_and(|url| url.path() != "/") {
+            let text = "must have no path: the console is at the root of a host of its own";
+            problems.add("platformServer.externalUrl", text);
+        }
         self.oidc.check(problems);
         problems.positive("platformServer.ingest.bodyTimeout", *self.ingest.body_timeout);
         problems.at_least("platformServer.ingest.maxBody", &self.ingest.max_body, "1Ki");
@@ -194,6 +198,15 @@ impl Unit for Domain {
 #[cfg(test)]
 mod tests {
     use crate::config::tests::{host, resolve, wrong};
+
+    #[test]
+    fn the_console_has_a_host_of_its_own() {
+        assert!(resolve(&[("platformServer.externalUrl", "https://platform.example.com/")], &host()).is_ok());
+        assert_eq!(
+            wrong(&[("platformServer.externalUrl", "https://tools.example.com/gitops")]),
+            "platformServer.externalUrl: must have no path: the console is at the root of a host of its own (from --set)"
+        );
+    }
 
     #[test]
     fn a_domain_of_addresses_is_one_that_somebody_may_be_at() {

@@ -79,7 +79,7 @@
 {{- if .enabled -}}
 {{- $said = append $said (printf "and tunnels of others end here, at *.%s" .domain) -}}
 {{- $todo = append $todo (printf "make DNS records from *.%s%s to the tunnel server, with a certificate for both" .domain (ternary (printf " and %s" .ingress.host) "" .ingress.enabled)) -}}
-{{- if and .ingress.enabled (not .ingress.tlsSecretName) -}}
+{{- if and .ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .ingress) "http") -}}
 {{- $todo = append $todo "tokens cross the tunnel server's Ingress in plain text: give tunnelServer.ingress.tlsSecretName" -}}
 {{- end -}}
 {{- if and .ingress.enabled (not .trustedProxies) -}}

@@ -603,6 +603,12 @@ spec:
 - {apiGroups: [argoproj.io], resources: [workflows], verbs: [create, get, list, patch]}
 {{- end }}
 
+{{/* What the address of the Ingress of platform or tunnel server begins with. Takes its values. */}}
+{{- define "gitops-runtime.ingressProtocol" -}}
+{{- $isHttps := or (ne .tlsSecretName "") (hasKey .annotations "alb.ingress.kubernetes.io/certificate-arn") -}}
+{{- default (ternary "https" "http" $isHttps) .protocol -}}
+{{- end }}
+
 {{/* The settings of the platform: those that the values say, and above them `platform.config`. */}}
 {{- define "gitops-runtime.platformSettings" -}}
 {{- $settings := dict
@@ -630,7 +636,7 @@ spec:
 {{- end -}}
 {{- with .Values.platform.ingress -}}
 {{- if .enabled -}}
-{{- $_ := set $server "externalUrl" (printf "%s://%s" (ternary "https" "http" (ne .tlsSecretName "")) .host) -}}
+{{- $_ := set $server "externalUrl" (printf "%s://%s" (include "gitops-runtime.ingressProtocol" .) .host) -}}
 {{- end -}}
 {{- end -}}
 {{- with $server -}}

@@ -15,7 +15,7 @@ See whether every part of it is well, and whether it reports:
 
 The platform keeps what is reported, in one replica:
 {{- if .Values.platform.ingress.enabled }}
-  {{ ternary "https" "http" (ne .Values.platform.ingress.tlsSecretName "") }}://{{ .Values.platform.ingress.host }}
+  {{ include "gitops-runtime.ingressProtocol" .Values.platform.ingress }}://{{ .Values.platform.ingress.host }}
 {{- else }}
   kubectl --namespace {{ .Release.Namespace }} port-forward service/{{ $name }}-platform 8088
 {{- end }}
@@ -34,7 +34,7 @@ Left to do:
 {{- if and .Values.platform.enabled (not .Values.platform.postgres.secretKeyRef.name) (not .Values.platform.backup.enabled) }}
 {{- $todo = append $todo "nobody backs the platform's store up: set platform.backup.enabled" }}
 {{- end }}
-{{- if and .Values.platform.enabled .Values.platform.ingress.enabled (not .Values.platform.ingress.tlsSecretName) }}
+{{- if and .Values.platform.enabled .Values.platform.ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .Values.platform.ingress) "http") }}
 {{- $todo = append $todo "tokens cross the platform's Ingress in plain text: give platform.ingress.tlsSecretName" }}
 {{- end }}
 {{- if .Values.reporter.enabled }}

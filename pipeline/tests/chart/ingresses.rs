@@ -49,3 +49,32 @@ fn the_ingresses_of_platform_and_tunnel_server_let_streams_and_large_bodies_thro
     }
     assert_eq!(annotations("traefik", "", "tls"), [Value::Null, Value::Null]);
 }
+
+/// Load balancers of AWS take certificates by an annotation, and others end TLS before an Ingress hears of it.
+#[test]
+fn an_ingress_whose_tls_ends_before_it_is_reached_over_https() {
+    let rendered = |more: Value| {
+        let mut ingress = json!({"enabled": true, "className": "alb", "host": "platform.example.com"});
+        ingress.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let objects = rendered(&json!({
+            "global": {"runtime": {"name": "prod", "ingressUrl": "https://runtime.example.com"}},
+            "platform": {"enabled": true, "ingress": ingress},
+        }));
+        let settings = object(&objects, "ConfigMap", "-platform").unwrap()["data"].to_string();
+        let ports = "alb.ingress.kubernetes.io/listen-ports";
+        let ports =
+            object(&objects, "Ingress", "-platform").unwrap()["metadata"]["annotations"][ports].clone();
+        (settings.contains("externalUrl: https://platform.example.com"), ports.to_string().contains("443"))
+    };
+    let by_arn =
+        json!({"annotations": {"alb.ingress.kubernetes.io/certificate-arn": "arn:aws:acm:1:certificate/1"}});
+    for (more, is_https) in [
+        (json!({}), false),
+        (by_arn, true),
+        (json!({"protocol": "https"}), true),
+        (json!({"tlsSecretName": "platform-tls"}), true),
+        (json!({"tlsSecretName": "platform-tls", "protocol": "http"}), false),
+    ] {
+        assert_eq!(rendered(more.clone()), (is_https, is_https), "{more}");
+    }
+}

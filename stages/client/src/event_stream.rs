@@ -9,12 +9,15 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _, stream};
 use pipeline_core::Shutdown;
-use reqwest::header::{self, HeaderValue};
+use reqwest::header::{self, HeaderName, HeaderValue};
 use serde::Serialize;
 use tokio::time::timeout;
 
 /// How long a head waits for what is told first.
 const HEAD: Duration = Duration::from_millis(100);
+
+/// What tells nginx, by its value `no`, to pass events on as they come: it gathers an answer first, unless it is set otherwise.
+pub const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Answers of a schema as a stream of events: `next`, each with an answer, and `complete` at their end or when `stop` comes. While
 /// there is none, a comment every `beat` says that the stream lives. Nobody keeps it.
@@ -29,7 +32,9 @@ pub async fn event_stream<A: Serialize + 'static>(
     let events = begun(events.map(Ok::<_, Infallible>)).await;
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(beat)).into_response();
     // A stream says of itself that it may be kept and asked about.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 

@@ -33,7 +33,7 @@ pub use bearer_token::bearer_token;
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};
-pub use event_stream::event_stream;
+pub use event_stream::{ACCEL_BUFFERING, event_stream};
 pub use forwarded::says_who_asked;
 pub use gauge_guard::GaugeGuard;
 pub use has_commits::has_commits;

@@ -25,8 +25,8 @@ use tokio_util::task::TaskTracker;
 
 use super::counted_body::CountedBody;
 
-/// Bytes of a request's line and headers.
-pub(crate) const HEAD_BYTES: usize = 16 << 10;
+/// Bytes of a request's line and headers. Whoever signs people in before the platform, such as a load balancer, adds cookies of 16 KiB.
+pub(crate) const HEAD_BYTES: usize = 32 << 10;
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// A client that takes nothing of its answer for so long loses it, and its place.

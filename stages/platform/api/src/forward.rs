@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use ipnet::IpNet;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
-use stages_client::{NO_TUNNEL, Target, check_query, install_crypto};
+use stages_client::{ACCEL_BUFFERING, NO_TUNNEL, Target, check_query, install_crypto};
 use stages_platform_store::Scope;
 
 use crate::addresses::{Addresses, RefusedName};
@@ -274,6 +274,7 @@ fn answered(
     headers.insert(header::CONTENT_TYPE, of);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     let status = StatusCode::from_u16(status.as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
     let stream = until(answer.bytes_stream(), place, stop);
     Ok((status, headers, Body::from_stream(stream)).into_response())

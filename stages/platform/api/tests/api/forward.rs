@@ -102,6 +102,7 @@ async fn what_a_person_asks_of_a_runtime_comes_to_it_with_a_pass_of_theirs_and_i
     let answer = served.act(&served.admin, SYNC).send().await.unwrap();
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers()["cache-control"], "no-store");
+    assert_eq!(answer.headers()["x-accel-buffering"], "no");
     assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
     assert_eq!(answer.json::<Value>().await.unwrap(), json!({"data": {"sync": {"name": "shop"}}}));
     let (token, body) = runtime.came.lock().unwrap().pop().unwrap();

@@ -7,6 +7,7 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use stages_client::ACCEL_BUFFERING;
 use stages_platform_store::{Account, Link, Role, runtime_id};
 use url::form_urlencoded;
 
@@ -283,7 +284,7 @@ pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
 pub(crate) async fn live(request: SignedInRequest) -> Response {
     let header = request.headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = header.and_then(|id| id.parse().ok()).or_else(|| request.value("after").parse().ok());
-    live::stream(request.console, request.session, after).into_response()
+    ([(ACCEL_BUFFERING, "no")], live::stream(request.console, request.session, after)).into_response()
 }
 
 pub(crate) async fn asset(Path((version, name)): Path<(String, String)>) -> Response {

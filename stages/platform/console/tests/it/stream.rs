@@ -39,6 +39,7 @@ async fn what_changed_while_a_browser_was_away_is_told_when_it_comes_back() {
     let served = Served::new().await;
     let session = served.signed_in().await;
     let mut stream = open(&served, &session, None).await;
+    assert_eq!(stream.headers()["x-accel-buffering"], "no");
     assert_eq!(event(&mut stream).await.unwrap().0, "hello");
     served.fleet.sequence.send_modify(|sequence| *sequence += 1);
     let (name, id, data) = event(&mut stream).await.unwrap();

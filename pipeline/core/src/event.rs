@@ -8,19 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fact, Key, ObjectLabels, Uid};
 
-/// `metadata.resourceVersion` as a number, and in its highest byte the era that it is of; comparable within one cluster.
-/// 0 means unknown.
+/// `metadata.resourceVersion` as a number, and in its three highest bits the era that it is of; comparable within one
+/// cluster. 0 means unknown.
 ///
-/// A cluster's store counts its writes. One that is restored from a snapshot counts anew from there, and what it says
+/// A cluster's store counts its writes, or says when they were made: GKE's has nanoseconds since 1970, which fit until 2043. One that is restored from a snapshot counts anew from there, and what it says
 /// then is newer than all before, whatever the numbers. Whoever notices it begins another era: so every comparison of
 /// versions holds, and what remembers them needs to know nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(pub u64);
 
 impl Version {
-    const NUMBER: u32 = 56;
+    const NUMBER: u32 = 61;
 
-    /// The version that the API server calls so. A number of more than 56 bits, which no store has counted to, is unknown.
+    /// No era follows this one.
+    pub const LAST_ERA: u8 = u8::MAX >> (Self::NUMBER - 56);
+
+    /// The version that the API server calls so. A number of more than 61 bits is unknown.
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         if number >> Self::NUMBER == 0 { Self(number) } else { Self(0) }
@@ -31,7 +34,10 @@ impl Version {
     pub const fn in_era(self, era: u8) -> Self {
         match self.number() {
             0 => Self(0),
-            number => Self((era as u64) << Self::NUMBER | number),
+            number => {
+                let era = if era > Self::LAST_ERA { Self::LAST_ERA } else { era };
+                Self((era as u64) << Self::NUMBER | number)
+            }
         }
     }
 
@@ -184,13 +190,22 @@ mod tests {
         let (late, early) = (Version::of_number(900), Version::of_number(7));
         assert!(early < late && late < early.in_era(1) && late.in_era(1) < early.in_era(2));
         assert!(early.in_era(1) < late.in_era(1));
-        for era in [0, 1, 255] {
+        for era in [0, 1, Version::LAST_ERA] {
             assert_eq!((late.in_era(era).era(), late.in_era(era).number()), (era, 900));
             assert_eq!(late.in_era(3).in_era(era), late.in_era(era));
             assert_eq!(Version(0).in_era(era), Version(0), "unknown");
         }
-        assert_eq!(Version::of_number((1 << 56) - 1).number(), (1 << 56) - 1);
-        assert_eq!(Version::of_number(1 << 56), Version(0));
+        assert_eq!(late.in_era(u8::MAX).era(), Version::LAST_ERA);
+        assert_eq!(Version::of_number((1 << 61) - 1).number(), (1 << 61) - 1);
+        assert_eq!(Version::of_number(1 << 61), Version(0));
+    }
+
+    #[test]
+    fn a_store_that_says_when_it_was_written_has_versions() {
+        let [early, late] = [1_748_511_447_930_607_001, 1_748_511_447_930_607_002].map(Version::of_number);
+        assert_eq!(early.number(), 1_748_511_447_930_607_001);
+        assert!(early < late && late < early.in_era(1) && early.in_era(1) < late.in_era(1));
+        assert_eq!(late.in_era(1).number(), late.number());
     }
 
     #[test]

@@ -171,9 +171,9 @@ impl Fetcher {
     /// One call per version that the watch has seen. Argo CD may lag behind the watch: an older answer is
     /// used, and not kept.
     async fn parent(&self, fetch: &Fetch, budget: &CallBudget, namespace: &str, name: &str) -> Response {
-        let Some((key, uid, version)) = self.seen_as(namespace, name) else {
-            return self.call(fetch, budget).await;
-        };
+        // Of an unknown version nothing would tell that it is over.
+        let seen = self.seen_as(namespace, name).filter(|(.., version)| *version != Version(0));
+        let Some((key, uid, version)) = seen else { return self.call(fetch, budget).await };
         let is_current = |response: &Response| match response {
             Response::Body(body) => version_of(body).is_some_and(|shown| is_not_older(shown, version)),
             _ => false,
@@ -381,7 +381,7 @@ fn version_of(application: &Bytes) -> Option<Version> {
         resource_version: String,
     }
     let application: Application = serde_json::from_slice(application).ok()?;
-    application.metadata.resource_version.parse().ok().map(Version)
+    application.metadata.resource_version.parse().ok().map(Version::of_number)
 }
 
 /// Bytes that an entry of a cache is charged with.

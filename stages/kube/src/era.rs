@@ -37,7 +37,7 @@ impl Era {
 
     /// Whether `now`, as the store says it, is older than what was `known` before it was asked. No era follows the last.
     pub(crate) fn is_over(&self, now: Version, known: Version) -> bool {
-        let last = known.era() == u8::MAX;
+        let last = known.era() == Version::LAST_ERA;
         known.era() == self.now() && !last && now.number() != 0 && now.number() < known.number()
     }
 

@@ -97,7 +97,7 @@ fn no_counter_of_one_era_reaches_those_of_the_next() {
         let row = EntityRow { id: EntityId(9), counter: often, ..EntityRow::default() };
         let own = EntityRow { counter: often, ..EntityRow::default() };
         let mut before = Record { entities: vec![own, row], ..Record::new("a".into()) };
-        for era in 1..=u8::MAX {
+        for era in 1..=Version::LAST_ERA {
             before = Record::acknowledge(Some(before), &report("a", 5, EntityId::OBJECT, 1)).unwrap();
             before.forget(|_| true);
             let counters = [EntityId::OBJECT, resource].map(|entity| before.counter(entity));

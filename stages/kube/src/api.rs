@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::Response;
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER};
+use http::{HeaderValue, Response};
 use http_body_util::BodyExt as _;
 use kube::api::{GetParams, ListParams, VersionMatch, WatchParams};
 use kube::client::Body;
@@ -25,6 +25,7 @@ use crate::kind::{Act, Kind};
 use crate::labels;
 use crate::lines::{Line, Lines};
 use crate::pages::Page;
+use crate::question::METADATA;
 use crate::selector::Selector;
 use crate::token::TokenFile;
 
@@ -172,21 +173,29 @@ impl Api {
         let continue_token = token.map(str::to_owned);
         let Selector { labels, fields, .. } = self.selector.clone();
         let asked = ListParams { label_selector: labels, field_selector: fields, ..ListParams::default() };
-        self.list(&self.collection, &ListParams { limit: Some(limit), continue_token, ..asked }).await
+        self.list(&self.collection, &ListParams { limit: Some(limit), continue_token, ..asked }, None).await
     }
 
-    /// The newest version that the store knows: that of a list of nothing.
+    /// The newest version that the store knows: that of a list of one object, without what it holds. A list that selects
+    /// nothing would be as short, but API servers go through all objects of all namespaces for it.
     pub(crate) async fn newest(&self) -> Result<Version, Failure> {
-        // Names of objects hold no colon.
-        let body =
-            self.list(&self.collection, &ListParams::default().limit(1).fields("metadata.name=:")).await?;
+        let body = self.list(&self.collection, &ListParams::default().limit(1), Some(METADATA)).await?;
         let text = String::from_utf8_lossy(&body);
         Ok(Page::read(self.kind, &text)?.version().unwrap_or_default())
     }
 
-    async fn list(&self, collection: &str, asked: &ListParams) -> Result<Bytes, Failure> {
+    /// A list in the form that is accepted; `None`: as it is.
+    async fn list(
+        &self,
+        collection: &str,
+        asked: &ListParams,
+        accepted: Option<&'static str>,
+    ) -> Result<Bytes, Failure> {
         let act = self.kind.list();
-        let request = Request::new(collection).list(asked).map_err(|error| unbuilt(act, error))?;
+        let mut request = Request::new(collection).list(asked).map_err(|error| unbuilt(act, error))?;
+        if let Some(accepted) = accepted {
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accepted));
+        }
         self.measured(labels::LIST, act, async {
             let body = ok(act, self.send(act, request).await?)?;
             read(act, body, self.max_body).await
@@ -248,7 +257,7 @@ impl Api {
             resource_version: known,
             ..ListParams::default()
         };
-        let body = self.list(&self.collection_of(key), &asked).await?;
+        let body = self.list(&self.collection_of(key), &asked, None).await?;
         let text = String::from_utf8_lossy(&body);
         let page = Page::read(self.kind, &text)?;
         Ok(page.items().first().map(|item| Bytes::copy_from_slice(page.whole(item.get()).as_bytes())))

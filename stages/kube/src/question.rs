@@ -20,7 +20,8 @@ use crate::token::TokenFile;
 use crate::{Cluster, ConfigError, Right, Scope};
 
 const LARGEST: usize = 8 << 20;
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+pub(crate) const METADATA: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const WITHIN: Duration = Duration::from_secs(10);
 /// One question, as a meter is told of it.

@@ -36,10 +36,16 @@ impl Asked {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it is asked without what objects hold.
+    fn accepts_metadata(&self) -> bool {
+        let accept = self.headers.get("accept").and_then(|accept| accept.to_str().ok());
+        accept.is_some_and(|accept| accept.contains("PartialObjectMetadataList"))
+    }
+
     pub(crate) fn kind(&self) -> &'static str {
         if self.get("watch") == Some("true") {
             "watch"
-        } else if self.get("fieldSelector") == Some("metadata.name=:") {
+        } else if self.path.ends_with("/widgets") && self.accepts_metadata() {
             "newest"
         } else if self.path.ends_with("/widgets") {
             "list"

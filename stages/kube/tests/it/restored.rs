@@ -180,3 +180,16 @@ async fn a_survey_that_is_told_of_a_later_era_has_the_watch_list_again_in_it() {
     assert_eq!(log.text().matches(SAID).count(), 0, "whoever began the era said so: {}", log.text());
     run.finish().await.unwrap();
 }
+
+#[tokio::test]
+async fn an_api_server_need_not_look_through_all_objects_for_its_newest_version() {
+    let (fake, _restored, mut watches) = server().await;
+    let mut run = Run::start(config(fake.address)).await;
+    run.listed().await;
+    drop(watches.recv().await.unwrap());
+    watches.recv().await.unwrap();
+    let asked = fake.asked("newest");
+    let asked = asked.first().unwrap();
+    assert_eq!((asked.get("limit"), asked.get("fieldSelector")), (Some("1"), None));
+    run.finish().await.unwrap();
+}

@@ -91,6 +91,16 @@ impl Failure {
         }
     }
 
+    /// Whether it may be no more than the end of a watch that was open: the connection broke, or nothing came on it, as
+    /// where no bookmarks are sent.
+    pub(crate) fn ends_watch(&self) -> bool {
+        match self {
+            Self::CutShort { .. } | Self::Silent { .. } => true,
+            Self::Transport { reason, .. } => *reason == Reason::Unreachable,
+            _ => false,
+        }
+    }
+
     /// The peer's `Retry-After`.
     pub(crate) fn after(&self) -> Option<Duration> {
         match self {

@@ -64,6 +64,9 @@ pub struct Config {
     /// A watch on which nothing came for this long, no bookmark either, is taken for dead. API servers send
     /// a bookmark about once a minute.
     pub idle_limit: Duration,
+    /// A watch that was open for so long and breaks was ended by whoever stands before the server, such as a load balancer
+    /// on which nothing came for a while: it is gone on from at once, and is no failure.
+    pub settled: Duration,
     /// One page, one object, or the answer to a watch request has to be there within this time.
     pub call_timeout: Duration,
     /// Bytes of one answer, or of one line of a watch.
@@ -87,6 +90,7 @@ impl Config {
             page_size,
             watch_timeout: Duration::from_secs(290),
             idle_limit: Duration::from_secs(150),
+            settled: Duration::from_secs(5),
             call_timeout: Duration::from_secs(60),
             max_body: 64 << 20,
             backoff_min: Duration::from_millis(800),

@@ -312,9 +312,16 @@ impl<M: Mapping> Watch<M> {
             let next = tokio::select! {
                 biased;
                 () = &mut restored => return Err(Stopped::Restored),
-                next = changes.next() => next?,
+                next = changes.next() => next,
             };
-            let Some(line) = next else { break };
+            let line = match next {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(failure) if failure.ends_watch() && begun.elapsed() >= self.config.settled => {
+                    return Ok(());
+                }
+                Err(failure) => return Err(failure.into()),
+            };
             match line {
                 Line::Whole(line) => self.take_line(out, &line, position).await?,
                 Line::TooLong => {

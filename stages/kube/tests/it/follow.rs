@@ -277,6 +277,28 @@ async fn a_server_that_repeats_itself_is_not_asked_without_pause() {
 }
 
 #[tokio::test]
+async fn a_watch_that_was_open_and_is_cut_goes_on_and_is_no_failure() {
+    let (feeds, mut answers): (Vec<_>, Vec<_>) = (0..5).map(|_| stream()).unzip();
+    let (last, open) = stream();
+    answers.push(open);
+    let fake = Fake::start(script(vec![], vec![], answers)).await;
+    let mut behind = config(fake.address);
+    behind.settled = Duration::ZERO;
+    let mut run = Run::start(behind).await;
+    run.listed().await;
+    let mut notes = Vec::new();
+    for feed in feeds {
+        notes.extend(run.until(|note| note == SourceNote::Alive).await);
+        feed.cut();
+    }
+    last.change("ADDED", &app("home", "a", "u1", 101));
+    assert_eq!(run.next().await, "home/a u1 101");
+    assert!(!notes.iter().any(|note| matches!(note, SourceNote::Broken(_) | SourceNote::Gap { .. })));
+    assert_eq!(fake.asked("list").len(), 1, "no list is needed");
+    run.finish().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_silent_watch_is_taken_for_dead() {
     let (_silent, open) = stream();
     let (feed, again) = stream();

@@ -130,8 +130,30 @@ fn clusters(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, (base, kno
     judged.told(Severity::Warning, "GR0205", path, found, wanted, todo);
 }
 
-/// Major and minor of a text such as v3.2.0+66b2f30.
+/// Major and minor of a text such as v3.2.0+66b2f30, or v2.10-2024.3.29-1dcc54e29 as the incumbent's Argo CD says it.
 fn version(text: &str) -> Option<(u32, u32)> {
-    let mut parts = text.trim_start_matches('v').split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    let (major, rest) = text.trim_start_matches('v').split_once('.')?;
+    let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn a_version_is_read_whatever_follows_its_minor() {
+        for (text, found) in [
+            ("v3.2.0+66b2f30", Some((3, 2))),
+            ("v3.1.0-rc2", Some((3, 1))),
+            ("v2.10-2024.3.29-1dcc54e29", Some((2, 10))),
+            ("v2.10+1dcc54e", Some((2, 10))),
+            ("2.12", Some((2, 12))),
+            ("v2", None),
+            ("v2.x", None),
+            ("", None),
+        ] {
+            assert_eq!(version(text), found, "{text}");
+        }
+    }
 }

@@ -201,7 +201,7 @@ fn a_cluster_that_has_all_brings_no_finding_and_nothing_of_it_is_unmeasured() {
         objects: BTreeMap::from([
             ("/version", json!({"major": "1", "minor": "31+"})),
             (
-                "/api/v1/nodes",
+                "/api/v1/nodes?limit=100",
                 json!({"items": [{"status": {"allocatable": {"cpu": "4", "memory": "16Gi"}}}]}),
             ),
             ("/api/v1/namespaces/prod/secrets/codefresh-token", secret.clone()),
@@ -213,7 +213,7 @@ fn a_cluster_that_has_all_brings_no_finding_and_nothing_of_it_is_unmeasured() {
             (
                 "/apis/storage.k8s.io/v1/storageclasses",
                 json!({"items": [{"metadata": {"annotations":
-                    {"storageclass.kubernetes.io/is-default-class": "true"}}}]}),
+                    {"storageclass.beta.kubernetes.io/is-default-class": "true"}}}]}),
             ),
         ]),
         refused: BTreeSet::new(),
@@ -246,7 +246,7 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
     let held = SimulatedCluster {
         objects: BTreeMap::from([
             ("/version", json!({"major": "1", "minor": "22"})),
-            ("/api/v1/nodes", json!("the API server answered 403")),
+            ("/api/v1/nodes?limit=100", json!("the API server answered 403")),
             (
                 "/api/v1/namespaces/prod/secrets/codefresh-token",
                 json!({"data": {"other": "bm90LXRvLWJlLXNob3du"}}),

@@ -64,6 +64,8 @@ const CREATED: &[(&str, &str)] = &[
 /// What the incumbent's documentation asks of all nodes together.
 const CPU: f64 = 2.0;
 const MEMORY: f64 = 5_000e6;
+/// Nodes of one answer: each names the images that it holds.
+const NODES: u32 = 100;
 
 /// Asks all there is to ask.
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
@@ -337,13 +339,21 @@ fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 }
 
 fn nodes(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
-    let nodes = place.cluster.get("/api/v1/nodes")?.unwrap_or_default();
     let (mut cpu, mut memory) = (0.0, 0.0);
-    for node in nodes["items"].as_array().into_iter().flatten() {
-        let room = &node["status"]["allocatable"];
-        if node["spec"]["unschedulable"] != true {
-            cpu += quantity(&room["cpu"]);
-            memory += quantity(&room["memory"]);
+    let mut more = String::new();
+    // The nodes of a large cluster are more than one answer may hold, and the first may be room enough.
+    while cpu < CPU || memory < MEMORY {
+        let nodes = place.cluster.get(&format!("/api/v1/nodes?limit={NODES}{more}"))?.unwrap_or_default();
+        for node in nodes["items"].as_array().into_iter().flatten() {
+            let room = &node["status"]["allocatable"];
+            if node["spec"]["unschedulable"] != true {
+                cpu += quantity(&room["cpu"]);
+                memory += quantity(&room["memory"]);
+            }
+        }
+        match nodes["metadata"]["continue"].as_str().filter(|next| !next.is_empty()) {
+            Some(next) => more = format!("&continue={next}"),
+            None => break,
         }
     }
     if cpu < CPU || memory < MEMORY {
@@ -371,8 +381,11 @@ fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         let name = judged.text(&path).to_owned();
         if name.is_empty() {
             let all = place.cluster.get(classes)?.unwrap_or_default();
+            // Kubernetes takes either.
             let is_default = |class: &Json| {
-                class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"
+                ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"].iter().any(|prefix| {
+                    class["metadata"]["annotations"][&*format!("{prefix}/is-default-class")] == "true"
+                })
             };
             if !all["items"].as_array().into_iter().flatten().any(is_default) {
                 let found = "no default storage class in the cluster".to_owned();

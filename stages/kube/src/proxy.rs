@@ -41,9 +41,13 @@ pub(crate) fn of(
         }
     };
     let text = if text.contains("://") { text } else { format!("http://{text}") };
+    // Names are looked up by the proxy in either.
+    let text = text.replacen("socks5h://", "socks5://", 1);
     let proxy: Uri = text.parse().map_err(|_| ConfigError::Proxy)?;
     match proxy.scheme_str() {
-        Some("http" | "https") if proxy.host().is_some_and(|host| !host.is_empty()) => Ok(Some(proxy)),
+        Some("http" | "https" | "socks5") if proxy.host().is_some_and(|host| !host.is_empty()) => {
+            Ok(Some(proxy))
+        }
         _ => Err(ConfigError::Proxy),
     }
 }
@@ -81,6 +85,9 @@ mod tests {
             is(other)
         );
         assert_eq!(chosen(far, None, &[("ALL_PROXY", "p:1")]), is(proxy));
+        for socks in ["socks5://p:1", "socks5h://p:1"] {
+            assert_eq!(chosen(far, Some(socks), &[]), Some("socks5://p:1/".to_owned()));
+        }
         for near in ["https://localhost:1", "https://127.0.0.2", "https://[::1]:1"] {
             assert_eq!(chosen(near, None, &[("HTTPS_PROXY", proxy)]), None, "{near}");
         }

@@ -132,18 +132,56 @@ async fn the_proxy_that_a_kubeconfig_names_is_used() {
     assert_eq!((proxy.asked().len(), fake.asked("get").len()), (2, 1));
 }
 
+/// A SOCKS5 proxy that leads to `peer`, whoever is asked for; gives its address, and whom the first connection asked for.
+async fn socks5(peer: std::net::SocketAddr) -> (std::net::SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut greeting = [0; 2];
+        stream.read_exact(&mut greeting).await.unwrap();
+        stream.read_exact(&mut vec![0; greeting[1].into()]).await.unwrap();
+        stream.write_all(&[5, 0]).await.unwrap();
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(head[..4], [5, 1, 0, 3], "a name to connect to");
+        let mut name = vec![0; head[4].into()];
+        stream.read_exact(&mut name).await.unwrap();
+        stream.read_exact(&mut [0; 2]).await.unwrap();
+        stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut peer = tokio::net::TcpStream::connect(peer).await.unwrap();
+        tokio::spawn(async move { tokio::io::copy_bidirectional(&mut stream, &mut peer).await });
+        name
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn a_socks_proxy_that_a_kubeconfig_names_is_used() {
+    let (fake, authority) = api_server().await;
+    let (address, asked) = socks5(fake.address).await;
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = format!("socks5://{address}");
+    assert_eq!(read(kubeconfig(folder.path(), SERVER, authority.path(), Some(&proxy))).await, Ok(()));
+    assert_eq!(asked.await.unwrap(), b"api.invalid");
+}
+
 #[tokio::test]
 async fn a_proxy_that_cannot_be_used_is_refused_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     let authority = certificate_of(&["api.invalid"]).1;
     for proxy in [
-        format!("socks5://me:{CANARY}@127.0.0.1:1080"),
+        format!("socks4://me:{CANARY}@127.0.0.1:1080"),
         format!("ftp://me:{CANARY}@127.0.0.1"),
         format!("quic+{CANARY}://127.0.0.1"),
     ] {
         let config = kubeconfig(folder.path(), SERVER, authority.path(), Some(&proxy));
         let shown = refused(config).await;
-        assert_eq!(shown, "proxy of the api server is not `http(s)://host:port`", "{proxy}");
+        assert_eq!(
+            shown, "proxy of the api server is not `http(s)://host:port` or `socks5://host:port`",
+            "{proxy}"
+        );
     }
 }
 

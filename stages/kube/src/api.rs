@@ -85,7 +85,7 @@ impl Failure {
     /// a moment read everything anew.
     pub(crate) fn may_blame_version(&self) -> bool {
         match self {
-            Self::Status { code, .. } => !matches!(code, 401 | 403 | 429 | 503),
+            Self::Status { code, .. } => !matches!(code, 401 | 403 | 429 | 502 | 503),
             Self::Transport { .. } | Self::Credentials { .. } | Self::Token { .. } => false,
             _ => true,
         }

@@ -11,9 +11,10 @@ use crate::{Fact, Key, ObjectLabels, Uid};
 /// `metadata.resourceVersion` as a number, and in its three highest bits the era that it is of; comparable within one
 /// cluster. 0 means unknown.
 ///
-/// A cluster's store counts its writes, or says when they were made: GKE's has nanoseconds since 1970, which fit until 2043. One that is restored from a snapshot counts anew from there, and what it says
-/// then is newer than all before, whatever the numbers. Whoever notices it begins another era: so every comparison of
-/// versions holds, and what remembers them needs to know nothing of it.
+/// A cluster's store counts its writes, or says when they were made: GKE's has nanoseconds since 1970, which fit until 2043.
+/// One that is restored from a snapshot counts anew from there, and what it says then is newer than all before, whatever the
+/// numbers. Whoever notices it begins another era: so every comparison of versions holds, and what remembers them needs to
+/// know nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(pub u64);
 
@@ -21,7 +22,7 @@ impl Version {
     const NUMBER: u32 = 61;
 
     /// No era follows this one.
-    pub const LAST_ERA: u8 = u8::MAX >> (Self::NUMBER - 56);
+    pub const LAST_ERA: u8 = (1 << (u64::BITS - Self::NUMBER)) - 1;
 
     /// The version that the API server calls so. A number of more than 61 bits is unknown.
     #[must_use]

@@ -57,6 +57,8 @@ async fn a_token_is_looked_at_and_what_it_lacks_depends_on_whose_it_is() {
     let found = running.data(admin, &validate(&running, "GITHUB", "all", "")).await;
     let expected = json!({"username": "ada-lovelace", "expiresAt": "2027-01-31T00:00:00Z"});
     assert_eq!(found["validateGitProvider"], expected);
+    let found = running.data(admin, &validate(&running, "BITBUCKET_SERVER", "of-ada@corp.example", "")).await;
+    assert_eq!(found["validateGitProvider"]["username"], "ada@corp.example");
     let of_runtime = ", tokenType: RUNTIME_TOKEN";
     let found = running.data(admin, &validate(&running, "GITHUB", OF_THE_RUNTIME, of_runtime)).await;
     assert_eq!(found["validateGitProvider"]["username"], "ada-lovelace");

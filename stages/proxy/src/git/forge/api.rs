@@ -163,8 +163,9 @@ impl Api {
 
     pub(super) fn refused(&self, act: &'static str, reply: Reply) -> ActError {
         match reply.status() {
-            401 | 403 => self.unknown(),
-            status @ (400 | 409 | 422) => {
+            401 => self.unknown(),
+            403 if reply.after().is_none() && !is_of_more_than_the_token(reply.body()) => self.unknown(),
+            status @ (400 | 403 | 409 | 422 | 429) => {
                 let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
                 let said = said(&body).unwrap_or("it does not say why");
                 let said: String = said.chars().filter(|c| !c.is_control()).take(SAID).collect();
@@ -175,6 +176,12 @@ impl Api {
             status => ActError::Away { peer: PEER, act, source: reply.into_error(Fault::Status(status)) },
         }
     }
+}
+
+/// Whether a refusal tells of a limit, or of a rule of the organization: another token changes nothing about it.
+fn is_of_more_than_the_token(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_lowercase();
+    ["rate limit", "saml", "ip allow list", "abuse"].iter().any(|told| text.contains(told))
 }
 
 /// What an answer says of a refusal, in the forms that providers have: of the first of several errors, a message, texts by field.
@@ -197,7 +204,18 @@ fn text(of: &Value) -> Option<&str> {
 mod tests {
     use serde_json::json;
 
-    use super::said;
+    use super::{is_of_more_than_the_token, said};
+
+    #[test]
+    fn a_limit_and_a_rule_of_an_organization_are_no_fault_of_a_token() {
+        for text in [
+            "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",
+            "Resource protected by organization SAML enforcement. You must grant your token access to this organization.",
+        ] {
+            assert!(is_of_more_than_the_token(json!({"message": text}).to_string().as_bytes()), "{text}");
+        }
+        assert!(!is_of_more_than_the_token(br#"{"error": "insufficient_scope"}"#));
+    }
 
     #[test]
     fn what_a_refusal_says_is_found_in_the_forms_that_providers_have() {

@@ -32,6 +32,8 @@ struct Page<T> {
 #[serde(rename_all = "camelCase")]
 struct User {
     name: String,
+    /// What they are called in paths: a name may be an address.
+    slug: Option<String>,
     display_name: Option<String>,
     email_address: Option<String>,
 }
@@ -100,18 +102,22 @@ impl BitbucketServer {
         let answer = self.0.ask(Asked::head(act, &["application-properties"])).await?;
         // A token that it does not know is nobody's, and may ask this all the same.
         match answer.header("x-ausername").filter(|name| !name.is_empty()) {
-            Some(name) => Ok(name.to_owned()),
+            // It stands there as in an address.
+            Some(name) => Ok(percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()),
             None => Err(self.0.unknown()),
         }
     }
 
-    async fn person(&self, name: String) -> Result<Person, ActError> {
+    /// Whoever has this name, and what they are called in paths.
+    async fn person(&self, name: String) -> Result<(Person, String), ActError> {
         let asked = Asked::get(ACT.me, &["users"]).with("filter", &name).with("limit", PAGE);
         let page: Page<User> = self.0.ask(asked).await?.read()?;
         let found = page.values.into_iter().find(|user| user.name.eq_ignore_ascii_case(&name));
-        let (full, email) = found.map_or((None, None), |user| (user.display_name, user.email_address));
+        let (full, email, slug) =
+            found.map_or((None, None, None), |user| (user.display_name, user.email_address, user.slug));
         let email = given(email).unwrap_or_else(|| format!("{name}@users.noreply.{}", self.0.host()));
-        Ok(Person { name: given(full).unwrap_or_else(|| name.clone()), email, username: name })
+        let slug = slug.unwrap_or_else(|| name.clone());
+        Ok((Person { name: given(full).unwrap_or_else(|| name.clone()), email, username: name }, slug))
     }
 
     /// The page of that number, and whether there is another.
@@ -157,8 +163,9 @@ impl ProviderApi for BitbucketServer {
     /// It says no scopes: that a repository of such a name is refused for its name says that one may be made.
     async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
         let name = self.name(ACT.check).await?;
+        let (person, slug) = self.person(name).await?;
         let probe = json!({"name": "!invalid"});
-        let path = ["users", &*name, "repos"];
+        let path = ["users", &*slug, "repos"];
         match self.0.try_ask(&Asked::post(ACT.check, &path, probe)).await? {
             Err(reply) if reply.status() == 400 => {}
             Err(reply) if reply.status() >= 500 => return Err(self.0.refused(ACT.check, reply)),
@@ -168,12 +175,12 @@ impl ProviderApi for BitbucketServer {
                 ));
             }
         }
-        Ok(Checked::lasting(self.person(name).await?))
+        Ok(Checked::lasting(person))
     }
 
     async fn me(&self) -> Result<Person, ActError> {
         let name = self.name(ACT.me).await?;
-        self.person(name).await
+        Ok(self.person(name).await?.0)
     }
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {

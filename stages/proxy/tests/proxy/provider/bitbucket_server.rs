@@ -18,11 +18,13 @@ fn page(values: &Value) -> Said {
 
 /// Answers whoever the token is of.
 pub(super) fn answer(provider: &Provider, asked: &Asked, token: &str, login: &str) -> Said {
-    let probed = format!("/users/{login}/repos");
+    // A name may be an address: a header has it as an address of pages would, and paths have another.
+    let slug = login.replace('@', "_");
+    let probed = format!("/users/{slug}/repos");
     match (&*asked.method, &*asked.path) {
         // A token that it does not know is nobody's.
         ("HEAD", "/application-properties") if token == "silent" => Said::new(200, Value::Null),
-        ("HEAD", "/application-properties") => Said::new(200, Value::Null).with("x-ausername", login),
+        ("HEAD", "/application-properties") => Said::new(200, Value::Null).with("x-ausername", &login.replace('@', "%40")),
         ("POST", path) if path == probed && token == "reads" => {
             refused(401, "You are not permitted to access this resource")
         }
@@ -31,7 +33,7 @@ pub(super) fn answer(provider: &Provider, asked: &Asked, token: &str, login: &st
             refused(400, "Repository names must start with a letter or number.")
         }
         ("GET", "/users") => {
-            let user = |name: &str, display: &str| json!({"name": name, "displayName": display, "emailAddress": format!("{name}@example.com")});
+            let user = |name: &str, display: &str| json!({"name": name, "slug": name.replace('@', "_"), "displayName": display, "emailAddress": format!("{name}@example.com")});
             page(&json!([user("another", "Not them"), user(asked.value("filter"), "Ada L.")]))
         }
         ("GET", "/projects") => page(&json!([{"key": "team", "id": 3, "type": "NORMAL"}])),

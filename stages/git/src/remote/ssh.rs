@@ -10,13 +10,20 @@ use bytes::{Bytes, BytesMut};
 use russh::client::{self, AuthResult, Handle};
 use russh::keys::ssh_key::PublicKey;
 use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
-use russh::{ChannelStream, Preferred};
+use russh::{ChannelStream, Preferred, kex, mac};
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::credentials::Credential;
 use super::hosts::{Judgement, KnownHosts};
 use super::{FetchError, RepositoryUrl, ssh_key};
+
+/// Exchanges of keys that Argo CD knows beside those that the library prefers: some hosts know the elliptic curves of NIST
+/// alone, Azure DevOps Server the group of 2,048 bits with SHA-1.
+const KEX: [kex::Name; 4] =
+    [kex::ECDH_SHA2_NISTP256, kex::ECDH_SHA2_NISTP384, kex::ECDH_SHA2_NISTP521, kex::DH_G14_SHA1];
+/// The least, the preferred and the largest group that a host may choose, in bits: those of OpenSSH.
+const GROUP: [usize; 3] = [2_048, 8_192, 8_192];
 
 /// What the SSH way is given.
 pub(super) struct SshCall<'a> {
@@ -96,16 +103,21 @@ impl SshChannel {
             any: credential.insecure,
             found: found.clone(),
         };
+        let failed =
+            |error: &russh::Error| FetchError::Connect { host: host.clone(), why: error.to_string() };
+        let preferred = Preferred::default();
+        let [least, usual, largest] = GROUP;
         let config = client::Config {
             preferred: Preferred {
                 key: Cow::Owned(algorithms(call.hosts, &name, port)),
-                ..Preferred::default()
+                kex: preferred.kex.iter().copied().chain(KEX).collect(),
+                mac: preferred.mac.iter().copied().chain([mac::HMAC_SHA1]).collect(),
+                ..preferred
             },
+            gex: client::GexParams::new(least, usual, largest).map_err(|error| failed(&error))?,
             nodelay: true,
             ..client::Config::default()
         };
-        let failed =
-            |error: &russh::Error| FetchError::Connect { host: host.clone(), why: error.to_string() };
         let place = (name.trim_matches(['[', ']']).to_owned(), port);
         let connected = client::connect(Arc::new(config), place, handler).await;
         let judged = found.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -94,6 +94,11 @@ struct Sshd {
 impl Sshd {
     /// With keys of these kinds; it lets the version of Git's protocol through, or does not.
     fn new(kinds: &[&str], second_version: bool) -> Self {
+        Self::with(kinds, if second_version { "AcceptEnv GIT_PROTOCOL\n" } else { "" })
+    }
+
+    /// With these lines in its settings.
+    fn with(kinds: &[&str], lines: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         let hosts: Vec<Pair> =
@@ -103,7 +108,7 @@ impl Sshd {
             at.join("authorized").display()
         );
         config.extend(hosts.iter().map(|host| format!("HostKey {}\n", host.private.display())));
-        config.push_str(if second_version { "AcceptEnv GIT_PROTOCOL\n" } else { "" });
+        config.push_str(lines);
         let home = at.display();
         let passwd = format!("root:x:0:0::{home}:/bin/sh\nsshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n");
         for (name, content) in [
@@ -189,6 +194,27 @@ async fn openssh_gives_what_is_asked_for_to_keys_of_each_kind() {
             assert_eq!(cache.checkout(&url, "HEAD").await.unwrap().commit.to_string(), new, "{kind}");
             assert_eq!(cache.checkout(&url, &old).await.unwrap().commit.to_string(), old, "{kind}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openssh_that_knows_few_exchanges_of_keys_is_spoken_with_as_argo_cd_does() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    for lines in [
+        "KexAlgorithms ecdh-sha2-nistp256\n",
+        "KexAlgorithms ecdh-sha2-nistp384\n",
+        "KexAlgorithms ecdh-sha2-nistp521\n",
+        "KexAlgorithms diffie-hellman-group14-sha1\n",
+        "KexAlgorithms curve25519-sha256\nMACs hmac-sha1\nCiphers aes256-ctr\n",
+    ] {
+        let host = Sshd::with(&["ed25519"], lines);
+        let key = Pair::new(host.folder.path(), "key", "ed25519");
+        host.authorize(&key);
+        let cache = Cache::new(|_| {}).await;
+        cache.checkouts.set_access(host.access(&key.private(), host.known()));
+        let found = cache.checkout(&host.url(&path), "main").await;
+        assert!(found.is_ok(), "{lines}: {:?}", found.err().map(|error| error.to_string()));
     }
 }
 

@@ -88,7 +88,16 @@ impl Names {
         if host == "localhost" {
             return Some(Arc::new([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]));
         }
-        let name = self.whole(host);
+        for name in self.names(host) {
+            if let Some(found) = self.found(name).await {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The addresses of a whole name.
+    async fn found(&self, name: String) -> Option<Arc<[IpAddr]>> {
         match self.resolver.lookup_ip(name.as_str()).await {
             Ok(found) => {
                 let mut addresses: Vec<IpAddr> = found.iter().collect();
@@ -111,21 +120,27 @@ impl Names {
 
     /// Asks for `host` anew the next time: it was not reached where it was.
     pub(crate) fn forget(&self, host: &str) {
-        for kind in [RecordType::A, RecordType::AAAA] {
-            self.resolver.clear_lookup_cache(self.whole(host).as_str(), kind);
+        for name in self.names(host) {
+            for kind in [RecordType::A, RecordType::AAAA] {
+                self.resolver.clear_lookup_cache(name.as_str(), kind);
+            }
         }
     }
 
-    /// A name that is looked for as it is, and nowhere else.
-    fn whole(&self, host: &str) -> String {
-        let host = host.trim_end_matches('.');
-        let labels = host.split('.').count();
-        let service = match &self.namespace {
-            Some(namespace) if labels == 1 => self.service(host, namespace),
-            _ if labels == 3 && host.ends_with(".svc") => format!("{host}.{}", self.domain),
-            _ => host.to_owned(),
-        };
-        format!("{service}.")
+    /// The whole names that are looked for, one after the other: what has one dot may be a service and its namespace, as in any
+    /// pod, and a name of the world.
+    fn names(&self, host: &str) -> Vec<String> {
+        let service = |host: &str, namespace: &str| format!("{}.", self.service(host, namespace));
+        let whole = host.trim_end_matches('.');
+        let labels: Vec<&str> = whole.split('.').collect();
+        match (&self.namespace, labels.as_slice()) {
+            (Some(namespace), [_]) => vec![service(whole, namespace)],
+            (Some(_), [name, namespace]) if whole == host => {
+                vec![service(name, namespace), format!("{whole}.")]
+            }
+            (_, [name, namespace, "svc"]) => vec![service(name, namespace)],
+            _ => vec![format!("{whole}.")],
+        }
     }
 }
 
@@ -180,15 +195,21 @@ mod tests {
     async fn names_are_looked_for_as_a_whole() {
         let inside = names("corp.example", Some("runtime"));
         for (host, whole) in [
-            ("cap-app-proxy", "cap-app-proxy.runtime.svc.corp.example."),
-            ("argo-server.argo.svc", "argo-server.argo.svc.corp.example."),
-            ("a.b.svc.cluster.local", "a.b.svc.cluster.local."),
-            ("proxy.example.com", "proxy.example.com."),
-            ("proxy.example.com.", "proxy.example.com."),
+            ("cap-app-proxy", &["cap-app-proxy.runtime.svc.corp.example."][..]),
+            ("argo-server.argo.svc", &["argo-server.argo.svc.corp.example."]),
+            ("argo-server.argo", &["argo-server.argo.svc.corp.example.", "argo-server.argo."]),
+            ("example.com.", &["example.com."]),
+            ("a.b.svc.cluster.local", &["a.b.svc.cluster.local."]),
+            ("proxy.example.com", &["proxy.example.com."]),
+            ("proxy.example.com.", &["proxy.example.com."]),
         ] {
-            assert_eq!(inside.whole(host), whole);
+            assert_eq!(inside.names(host), whole);
         }
-        assert_eq!(names("cluster.local", None).whole("app-proxy"), "app-proxy.");
+        let outside = names("cluster.local", None);
+        assert_eq!(
+            (outside.names("app-proxy"), outside.names("a.b")),
+            (vec!["app-proxy.".to_owned()], vec!["a.b.".to_owned()])
+        );
         assert_eq!(inside.service("x-eventsource-svc", "ns"), "x-eventsource-svc.ns.svc.corp.example");
     }
 

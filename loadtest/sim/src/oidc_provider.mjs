@@ -28,10 +28,10 @@ const key = () => {
   return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
 };
 
-// What a test sets: claims by login, the next ID token's other claims or key, how long a code is good, whether it is away, the
-// status by which it refuses to say who somebody is.
+// What a test sets: claims by login, the next ID token's other claims or key, what else stands beside it, how long a code is good,
+// whether it is away, the status by which it refuses to say who somebody is, whether it says that by a token that it signed.
 const people = new Map();
-const set = { twist: null, forge: false, code: 60, away: false, userinfo: 0 };
+const set = { twist: null, forge: false, answer: null, code: 60, away: false, userinfo: 0, signs: false };
 let current = key();
 let provider;
 let issuer;
@@ -42,10 +42,17 @@ const signed = (header, payload, jwk) => {
   return `${text}.${sign('sha256', text, createPrivateKey({ key: jwk, format: 'jwk' })).toString('base64url')}`;
 };
 
-// The ID token that is answered with other claims, or signed by a key that is nobody's.
+// The ID token that is answered with other claims, or signed by a key that is nobody's; and what a test sets of other answers.
 const twisted = async (ctx, next) => {
   await next();
-  if (!ctx.path.endsWith('/token') || !ctx.body?.id_token || !(set.twist || set.forge)) return;
+  if (set.signs && ctx.path === '/me' && ctx.body?.sub) {
+    ctx.body = signed({ alg: 'RS256', kid: current.kid }, { ...ctx.body, iss: issuer, aud: 'platform' }, current);
+    ctx.type = 'application/jwt';
+    return;
+  }
+  if (!ctx.path.endsWith('/token') || !ctx.body?.id_token) return;
+  ctx.body = { ...ctx.body, ...set.answer };
+  if (!(set.twist || set.forge)) return;
   const [header, payload] = ctx.body.id_token.split('.').slice(0, 2).map((part) => JSON.parse(Buffer.from(part, 'base64url')));
   const by = set.forge ? { ...key(), kid: header.kid } : current;
   ctx.body = { ...ctx.body, id_token: signed(header, { ...payload, ...set.twist }, by) };
@@ -55,7 +62,7 @@ const build = () => {
   provider = new Provider(issuer, {
     clients: [{ client_id: 'platform', client_secret: 'a secret of the platform', redirect_uris: [redirect] }],
     claims: {
-      openid: ['sub'], profile: ['preferred_username', 'name'], email: ['email', 'email_verified'], groups: ['groups'],
+      openid: ['sub'], profile: ['preferred_username', 'name', 'updated_at'], email: ['email', 'email_verified'], groups: ['groups'],
     },
     cookies: { keys: ['for tests alone'] },
     features: { devInteractions: { enabled: false } },

@@ -7,8 +7,8 @@ use stages_client::{BuildError, HttpError, TokenError};
 /// What is wrong with an ID token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// There is none.
-    #[error("no ID token")]
+    /// There is none, or one that is none.
+    #[error("no ID token that can be read")]
     None,
     /// Another client's.
     #[error("an ID token that is for another client")]

@@ -6,13 +6,39 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
+use serde_json::{Map, Value};
 use stages_client::{BuildError, Client, Config, Fault, HttpError, Target, TargetError, Url};
 
 /// The most that an answer may be long: keys and claims are in it.
 const BODY: usize = 1 << 20;
 /// Hosts that a provider may stand at.
 const HOSTS: usize = 8;
+/// What a provider says and nobody reads here: written otherwise than the standard says, it would spoil all of an answer.
+const UNREAD: [&str; 20] = [
+    "address",
+    "birthdate",
+    "birthday",
+    "expires_in",
+    "family_name",
+    "gender",
+    "given_name",
+    "locale",
+    "middle_name",
+    "name",
+    "nickname",
+    "phone_number",
+    "phone_number_verified",
+    "picture",
+    "profile",
+    "refresh_token",
+    "scope",
+    "updated_at",
+    "website",
+    "zoneinfo",
+];
 
 /// What calls a provider.
 #[derive(Debug)]
@@ -76,7 +102,7 @@ impl Peer {
             let status = reply.status();
             return Err(reply.into_error(Fault::Status(status)).into());
         }
-        let mut response = HttpResponse::new(reply.body().to_vec());
+        let mut response = looked_at(reply.body());
         *response.status_mut() = http::StatusCode::from_u16(reply.status()).unwrap_or_default();
         Ok(response)
     }
@@ -104,6 +130,21 @@ impl Peer {
     }
 }
 
+/// An answer without what nobody reads. Some say who somebody is by a token that they signed: which of the two it is stands in the
+/// answer, whatever its head says.
+fn looked_at(body: &[u8]) -> HttpResponse {
+    if let Ok(mut told) = serde_json::from_slice::<Map<String, Value>>(body) {
+        told.retain(|name, _| !UNREAD.contains(&name.as_str()));
+        return HttpResponse::new(Value::Object(told).to_string().into_bytes());
+    }
+    let body = body.trim_ascii();
+    let mut answer = HttpResponse::new(body.to_vec());
+    if body.starts_with(b"eyJ") {
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/jwt"));
+    }
+    answer
+}
+
 impl CallError {
     /// What it says of the provider at `host`.
     pub(crate) fn told(self, host: &Arc<str>) -> crate::OidcError {
@@ -113,5 +154,34 @@ impl CallError {
             Self::Build(error) => crate::OidcError::Authorities { host, source: Arc::new(error) },
             Self::Endpoint(_) | Self::Plain | Self::Hosts => crate::OidcError::NoProvider { host },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_reads_is_left_out_and_a_token_is_known_by_how_it_begins() {
+        let read = |text: &str| {
+            let answer = looked_at(text.as_bytes());
+            let kind = answer.headers().get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap().to_owned());
+            (String::from_utf8(answer.into_body()).unwrap(), kind)
+        };
+        for (text, left) in [
+            (
+                r#"{"expires_in": "3599", "id_token": "a.b.c", "scope": ["openid"]}"#,
+                r#"{"id_token":"a.b.c"}"#,
+            ),
+            (r#"{"address": "a street", "sub": "S-1", "updated_at": "1700000000"}"#, r#"{"sub":"S-1"}"#),
+            (r#"{"keys":[{"name":"a"}]}"#, r#"{"keys":[{"name":"a"}]}"#),
+            ("<html>down</html>", "<html>down</html>"),
+            ("[]", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(read(text), (left.to_owned(), None));
+        }
+        let signed = ("eyJhbGciOiJSUzI1NiJ9.e30.AA".to_owned(), Some("application/jwt".to_owned()));
+        assert_eq!(read("eyJhbGciOiJSUzI1NiJ9.e30.AA\n"), signed);
     }
 }

@@ -275,6 +275,7 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
             json!({ "twist": { "exp": 1_000_000_000 } }),
             "an ID token that has expired (are the clocks of both right?)",
         ),
+        (json!({ "twist": { "exp": "soon" } }), "no ID token that can be read"),
         (json!({ "twist": null, "forge": true }), "an ID token that no key of it has signed"),
     ] {
         provider.set(twist).await;
@@ -334,6 +335,30 @@ async fn a_provider_that_does_not_say_who_somebody_is_is_told_from_one_that_send
     }
     provider.set(json!({ "userinfo": 0 })).await;
     assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn what_is_written_otherwise_than_the_standard_says_keeps_nobody_out_where_nobody_reads_it() {
+    let (served, provider, _) = served(Timestamp::now, |by| by).await;
+    for odd in [
+        json!({ "twist": { "updated_at": "2025-12-23T10:59:07.841Z" } }),
+        json!({ "twist": { "email": "mia@example.com", "email_verified": "true" } }),
+        json!({ "twist": null, "answer": { "expires_in": "3599" } }),
+        json!({ "answer": { "scope": ["openid", "profile"] } }),
+        json!({ "answer": null, "signs": true }),
+    ] {
+        provider.set(odd.clone()).await;
+        assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER, "{odd}");
+    }
+    provider.set(json!({ "signs": false })).await;
+    for (claim, value) in
+        [("email_verified", "true"), ("updated_at", "1700000000"), ("updated_at", "2025-12-23T10:59:07Z")]
+    {
+        let mut claims = json!({ "preferred_username": "mia", "email": "mia@example.com" });
+        claims[claim] = json!(value);
+        provider.set(json!({ "person": { "login": "mia", "claims": claims } })).await;
+        assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER, "{claim}: {value}");
+    }
 }
 
 #[tokio::test]

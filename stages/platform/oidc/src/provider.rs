@@ -312,7 +312,16 @@ impl Provider {
         let offered = metadata.id_token_signing_alg_values_supported();
         let taken = SIGNED_BY.into_iter().filter(|one| offered.contains(one));
         let client = self.client(metadata, secret);
-        token.claims(&client.id_token_verifier().set_allowed_algs(taken), nonce)
+        // Some name all clients of a project in it: whom it was issued to stands apart then.
+        let verifier = client.id_token_verifier().set_allowed_algs(taken);
+        let told = token.claims(&verifier.set_other_audience_verifier_fn(|_| true), nonce)?;
+        let is_ours = |id: &str| id == self.0.config.client_id;
+        let is_shared = told.audiences().iter().any(|one| !is_ours(one.as_str()));
+        if is_shared && !told.authorized_party().is_some_and(|party| is_ours(party.as_str())) {
+            let why = "it was issued to another client".to_owned();
+            return Err(ClaimsVerificationError::InvalidAudience(why));
+        }
+        Ok(told)
     }
 
     fn client(&self, metadata: &CoreProviderMetadata, secret: &SecretString) -> KnownClient {

@@ -270,6 +270,14 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
             json!({ "twist": { "aud": ["platform", "somebody else"] } }),
             "an ID token that is for another client",
         ),
+        (
+            json!({ "twist": { "aud": ["platform", "somebody else"], "azp": "somebody else" } }),
+            "an ID token that is for another client",
+        ),
+        (
+            json!({ "twist": { "aud": ["a project", "somebody else"], "azp": "platform" } }),
+            "an ID token that is for another client",
+        ),
         (json!({ "twist": { "iss": "https://evil.example" } }), "an ID token of another issuer"),
         (
             json!({ "twist": { "exp": 1_000_000_000 } }),
@@ -283,9 +291,13 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
         assert_eq!(served.comes_back("mia").await, refused(StatusCode::BAD_GATEWAY, why));
     }
     assert_eq!(served.last_acts(1).await, before, "nobody was added, and nobody came in");
+    // One that names all clients of a project is taken where it was issued to this one.
+    let of_a_project = json!({ "aud": ["platform", "a project", "somebody else"], "azp": "platform" });
+    for twist in [of_a_project, json!({ "aud": ["platform", "platform"] }), json!(null)] {
+        provider.set(json!({ "twist": twist, "forge": false })).await;
+        assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER, "{twist}");
+    }
     // With other keys it is taken, without anybody doing anything.
-    provider.set(json!({ "forge": false })).await;
-    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
     provider.set(json!({ "rotate": true })).await;
     assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
 }

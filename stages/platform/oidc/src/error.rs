@@ -55,6 +55,16 @@ pub enum OidcError {
         /// The provider.
         host: Arc<str>,
     },
+    /// It is called otherwise than it calls itself.
+    #[error(
+        "{host} calls itself {called}, and platformServer.oidc.issuer says otherwise: an admin looks at that setting"
+    )]
+    Issuer {
+        /// The provider.
+        host: Arc<str>,
+        /// What it calls itself.
+        called: String,
+    },
     /// It does not take the client's id and secret.
     #[error(
         "{host} does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret"
@@ -136,9 +146,29 @@ pub(crate) fn word(code: &str) -> String {
     if is_word { code.to_owned() } else { "for a reason of its own".to_owned() }
 }
 
+/// What a provider calls itself, by what is told of a discovery document that is another issuer's: both stand in it between back quotes,
+/// first that of the document. `None`: it is no address.
+pub(crate) fn called(told: &str) -> Option<String> {
+    let called = told.split('`').nth(1)?;
+    let is_address = called.starts_with("http") && called.chars().all(|c| c.is_ascii_graphic());
+    (is_address && called.len() <= 300).then(|| called.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::word;
+    use super::{called, word};
+
+    #[test]
+    fn what_a_provider_calls_itself_is_told_where_it_is_an_address() {
+        let of = |issuer: &str| called(&format!("unexpected issuer URI `{issuer}` (expected `https://a`)"));
+        for issuer in ["https://id.example.com/", "https://login.example.com/{tenantid}/v2.0"] {
+            assert_eq!(of(issuer).as_deref(), Some(issuer));
+        }
+        for text in ["", "a name", "https://id.example.com/ or so", &format!("https://{}", "a".repeat(300))] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(called("another error"), None);
+    }
 
     #[test]
     fn a_word_of_the_provider_is_told_and_a_text_is_not() {

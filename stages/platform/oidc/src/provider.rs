@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::attempt::Attempt;
 use crate::claims::{Claims, OtherClaims};
-use crate::error::{OidcError, TokenFault, UserInfoFault, word};
+use crate::error::{OidcError, TokenFault, UserInfoFault, called, word};
 use crate::issuer::Issuer;
 use crate::peer::{CallError, Caller, Peer};
 
@@ -363,6 +363,10 @@ impl Provider {
         let found = CoreProviderMetadata::discover_async(self.issuer().url.clone(), &http).await;
         let found = found.map(Arc::new).map_err(|error| match error {
             DiscoveryError::Request(error) => error.told(self.issuer().host()),
+            DiscoveryError::Validation(told) => called(&told).map_or_else(
+                || self.no_provider(),
+                |called| OidcError::Issuer { host: self.issuer().host().clone(), called },
+            ),
             _ => self.no_provider(),
         });
         let mut failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -379,7 +379,7 @@ async fn what_is_wrong_with_the_settings_is_told_by_the_setting_to_look_at() {
         (
             "issuer",
             true,
-            "answers, but not as the provider that platformServer.oidc.issuer names: an admin looks at that setting.",
+            "calls itself ISSUER, and platformServer.oidc.issuer says otherwise: an admin looks at that setting.",
         ),
         (
             "secret",
@@ -407,6 +407,7 @@ async fn what_is_wrong_with_the_settings_is_told_by_the_setting_to_look_at() {
             true => told(Person::new().get(&Url::parse(&served.start()).unwrap()).await).await,
             false => served.comes_back("mia").await,
         };
+        let why = why.replace("ISSUER", &provider.issuer);
         assert_eq!(told, refused(StatusCode::BAD_GATEWAY, format!("{} {why}", host(&provider))));
     }
 }

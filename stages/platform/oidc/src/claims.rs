@@ -15,6 +15,8 @@ pub struct Claims {
     pub email: Option<String>,
     /// The groups that they are in; none where none are told.
     pub groups: Vec<String>,
+    /// Whether they are in more groups than the provider tells: which, is not known then.
+    pub groups_elsewhere: bool,
 }
 
 /// Without what is said of somebody.
@@ -48,6 +50,11 @@ impl OtherClaims {
             one => text(one).into_iter().collect(),
         })
     }
+
+    /// Whether a claim stands elsewhere (OpenID Connect Core, 5.6.2): Entra ID leaves out the groups of whoever is in more than 200.
+    pub(crate) fn is_elsewhere(&self, claim: &str) -> bool {
+        self.all.get("_claim_names").is_some_and(|names| names.get(claim).is_some())
+    }
 }
 
 #[cfg(test)]
@@ -67,5 +74,17 @@ mod tests {
         assert_eq!(groups("odd"), is(&[]));
         assert_eq!(groups("none"), None);
         assert_eq!(format!("{claims:?}"), "OtherClaims(…)");
+    }
+
+    #[test]
+    fn a_claim_may_stand_elsewhere() {
+        let claims = r#"{"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {}}}"#;
+        let claims: OtherClaims = serde_json::from_str(claims).unwrap();
+        assert_eq!((claims.groups("groups"), claims.is_elsewhere("groups")), (None, true));
+        assert!(!claims.is_elsewhere("roles"));
+        for none in ["{}", r#"{"_claim_names": "groups"}"#] {
+            let claims: OtherClaims = serde_json::from_str(none).unwrap();
+            assert!(!claims.is_elsewhere("groups"), "{none}");
+        }
     }
 }

@@ -290,14 +290,16 @@ impl Provider {
             (None, Some(more)) => more.email().filter(|_| more.email_verified().unwrap_or(false)),
             (None, None) => None,
         };
-        let groups = self.0.config.groups_claim.as_deref().and_then(|claim| {
-            let later = || more?.additional_claims().groups(claim);
-            told.additional_claims().groups(claim).or_else(later)
-        });
+        let said = [Some(told.additional_claims()), more.map(UserInfo::additional_claims)];
+        let claim = self.0.config.groups_claim.as_deref();
+        let groups = claim.and_then(|claim| said.into_iter().flatten().find_map(|one| one.groups(claim)));
+        let is_elsewhere =
+            claim.is_some_and(|claim| said.into_iter().flatten().any(|one| one.is_elsewhere(claim)));
         Claims {
             subject: told.subject().to_string(),
             name: name.map(|name| name.to_string()),
             email: email.map(|email| email.to_string()),
+            groups_elsewhere: groups.is_none() && is_elsewhere,
             groups: groups.unwrap_or_default(),
         }
     }

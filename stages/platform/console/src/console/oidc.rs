@@ -244,6 +244,14 @@ async fn enter(
         let (host, domains) = (oidc.provider.issuer().host(), oidc.domains.join(", "));
         return Ok(Err(format!("Only addresses at {domains} that {host} has verified come in here.")));
     }
+    // Whoever is in too many groups to be told is not in none of them.
+    if claims.groups_elsewhere && (!oidc.teams.is_empty() || oidc.admin_group.is_some()) {
+        let host = oidc.provider.issuer().host();
+        return Ok(Err(format!(
+            "{host} does not tell which groups you are in, as they are too many: an admin there has it tell those alone that are \
+             assigned to this platform."
+        )));
+    }
     let known = match store.identified(identity).await.map_err(Unavailable::by)? {
         Some(known) => Ok(known),
         None if !store.has_accounts().await.map_err(Unavailable::by)? => Err(NOBODY_YET),
@@ -398,7 +406,7 @@ mod tests {
 
     fn claims(name: Option<&str>, email: Option<&str>) -> Claims {
         let (name, email) = (name.map(str::to_owned), email.map(str::to_owned));
-        Claims { subject: "S-1".to_owned(), name, email, groups: Vec::new() }
+        Claims { subject: "S-1".to_owned(), name, email, groups: Vec::new(), groups_elsewhere: false }
     }
 
     #[test]

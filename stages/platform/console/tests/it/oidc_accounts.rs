@@ -81,6 +81,36 @@ async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_on
 }
 
 #[tokio::test]
+async fn whoever_is_in_more_groups_than_the_provider_tells_is_not_taken_to_be_in_none() {
+    let (with_groups, provider, _) = served(Timestamp::now, |by| by).await;
+    provider.person("mia", &["platform-ops", "platform-admins"]).await;
+    assert_eq!(with_groups.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    let too_many = json!({
+        "person": { "login": "mia", "claims": { "preferred_username": "mia" } },
+        "twist": {
+            "_claim_names": { "groups": "src1" },
+            "_claim_sources": { "src1": { "endpoint": "https://graph.example.com/mia/getMemberObjects" } },
+        },
+    });
+    provider.set(too_many.clone()).await;
+    let why = format!(
+        "{} does not tell which groups you are in, as they are too many: an admin there has it tell those alone that are assigned to \
+         this platform.",
+        host(&provider)
+    );
+    assert_eq!(with_groups.comes_back("mia").await, refused(StatusCode::FORBIDDEN, why));
+    let people = with_groups.store.people().await.unwrap();
+    let mia = people.into_iter().find(|one| one.name == "mia").unwrap();
+    assert_eq!((mia.role, mia.teams), (Role::Admin, vec!["ops".to_owned()]));
+
+    // Where no group means anything it does not matter.
+    let (without, provider, _) =
+        served(Timestamp::now, |by| OidcSignIn { teams: Vec::new(), admin_group: None, ..by }).await;
+    provider.set(too_many).await;
+    assert_eq!(without.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
 async fn whose_role_or_team_has_lapsed_is_marked_among_the_users_and_is_not_kept_as_an_admin() {
     static LATER: AtomicI64 = AtomicI64::new(0);
     fn later() -> Timestamp {

@@ -51,6 +51,16 @@ impl OtherClaims {
         })
     }
 
+    /// Whether a claim says yes, in whichever way that is written.
+    pub(crate) fn is_yes(&self, claim: &str) -> bool {
+        match self.all.get(claim) {
+            Some(Value::Bool(is)) => *is,
+            Some(Value::Number(number)) => number.as_u64() == Some(1),
+            Some(Value::String(text)) => text == "true" || text == "1",
+            _ => false,
+        }
+    }
+
     /// Whether a claim stands elsewhere (OpenID Connect Core, 5.6.2): Entra ID leaves out the groups of whoever is in more than 200.
     pub(crate) fn is_elsewhere(&self, claim: &str) -> bool {
         self.all.get("_claim_names").is_some_and(|names| names.get(claim).is_some())
@@ -74,6 +84,27 @@ mod tests {
         assert_eq!(groups("odd"), is(&[]));
         assert_eq!(groups("none"), None);
         assert_eq!(format!("{claims:?}"), "OtherClaims(…)");
+    }
+
+    #[test]
+    fn yes_is_written_in_more_than_one_way() {
+        for (value, is) in [
+            ("true", true),
+            ("1", true),
+            (r#""true""#, true),
+            (r#""1""#, true),
+            ("false", false),
+            ("0", false),
+            ("2", false),
+            (r#""false""#, false),
+            (r#""0""#, false),
+            ("null", false),
+            ("[true]", false),
+        ] {
+            let claims: OtherClaims = serde_json::from_str(&format!(r#"{{"claim": {value}}}"#)).unwrap();
+            assert_eq!(claims.is_yes("claim"), is, "{value}");
+            assert!(!claims.is_yes("another"));
+        }
     }
 
     #[test]

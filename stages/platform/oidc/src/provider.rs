@@ -47,6 +47,9 @@ const SIGNED_BY: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
+/// By this claim Entra ID says that an address is verified, where it is told to: the standard's `email_verified` it never sends.
+const VERIFIED_AT_ENTRA: &str = "xms_edov";
+
 type SignedToken =
     IdToken<OtherClaims, CoreGenderClaim, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm>;
 type Tokens = StandardTokenResponse<
@@ -285,9 +288,14 @@ impl Provider {
     fn claims(&self, told: &IdClaims, more: Option<&UserInfo>) -> Claims {
         let name = told.preferred_username().or_else(|| more?.preferred_username());
         // An address counts as verified by whoever says it.
+        let is_verified = |said: Option<bool>, others: &OtherClaims| {
+            said.unwrap_or_else(|| others.is_yes(VERIFIED_AT_ENTRA))
+        };
         let email = match (told.email(), more) {
-            (Some(email), _) => told.email_verified().unwrap_or(false).then_some(email),
-            (None, Some(more)) => more.email().filter(|_| more.email_verified().unwrap_or(false)),
+            (Some(email), _) => is_verified(told.email_verified(), told.additional_claims()).then_some(email),
+            (None, Some(more)) => {
+                more.email().filter(|_| is_verified(more.email_verified(), more.additional_claims()))
+            }
             (None, None) => None,
         };
         let said = [Some(told.additional_claims()), more.map(UserInfo::additional_claims)];

@@ -185,6 +185,31 @@ async fn whoever_may_not_come_in_is_told_why_and_stands_in_the_audit_log_no_ofte
 }
 
 #[tokio::test]
+async fn an_address_is_verified_by_the_claim_of_the_standard_or_where_that_is_not_there_by_that_of_entra() {
+    let (served, provider, _) =
+        served(still, |by| OidcSignIn { domains: vec!["example.com".to_owned()], ..by }).await;
+    let why = format!("Only addresses at example.com that {} has verified come in here.", host(&provider));
+    // By turns, as whoever is refused too often waits.
+    for (no, yes) in [
+        (json!({}), json!({ "email_verified": true })),
+        (json!({ "xms_edov": false }), json!({ "xms_edov": true })),
+        (json!({ "xms_edov": "0" }), json!({ "xms_edov": "1" })),
+        (json!({ "email_verified": false, "xms_edov": true }), json!({ "email_verified": "true" })),
+        (json!({ "email_verified": null }), json!({ "email_verified": null, "xms_edov": 1 })),
+    ] {
+        for (mut twist, comes) in [(no, false), (yes, true)] {
+            twist["email"] = json!("mia@example.com");
+            provider.set(json!({ "twist": twist })).await;
+            let told = served.comes_back("mia").await;
+            match comes {
+                true => assert_eq!(told.0, StatusCode::SEE_OTHER, "{twist}"),
+                false => assert_eq!(told, refused(StatusCode::FORBIDDEN, &*why), "{twist}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn nobody_is_added_where_an_admin_adds_people_or_nobody_has_an_account_yet() {
     let mut provider = None;
     let served = Served::by(Sample::new(), Timestamp::now, async |url| {

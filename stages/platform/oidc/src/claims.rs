@@ -42,10 +42,10 @@ impl std::fmt::Debug for OtherClaims {
 }
 
 impl OtherClaims {
-    /// The groups of a claim: a list, or one alone. `None`: it is not there.
+    /// The groups of a claim, which may stand within another: a list, or one alone. `None`: it is not there.
     pub(crate) fn groups(&self, claim: &str) -> Option<Vec<String>> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        Some(match self.all.get(claim)? {
+        Some(match found(&self.all, claim)? {
             Value::Array(all) => all.iter().filter_map(text).collect(),
             one => text(one).into_iter().collect(),
         })
@@ -67,6 +67,15 @@ impl OtherClaims {
     }
 }
 
+/// What stands at a path, such as `realm_access.roles`; a name on the way may hold dots itself.
+fn found<'a>(all: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let within = |(at, _): (usize, &str)| {
+        let (name, rest) = path.split_at(at);
+        found(all.get(name)?.as_object()?, rest.strip_prefix('.')?)
+    };
+    all.get(path).or_else(|| path.match_indices('.').find_map(within))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +93,29 @@ mod tests {
         assert_eq!(groups("odd"), is(&[]));
         assert_eq!(groups("none"), None);
         assert_eq!(format!("{claims:?}"), "OtherClaims(…)");
+    }
+
+    #[test]
+    fn groups_may_stand_within_another_claim() {
+        let claims = r#"{
+            "realm_access": {"roles": ["a"], "none": {}}, "resource_access": {"https://id.example.com": {"roles": ["b"]}},
+            "x.y": ["c"], "x": {"y": ["d"], "z": "e"}
+        }"#;
+        let claims: OtherClaims = serde_json::from_str(claims).unwrap();
+        for (path, group) in [
+            ("realm_access.roles", Some("a")),
+            ("resource_access.https://id.example.com.roles", Some("b")),
+            ("x.y", Some("c")),
+            ("x.z", Some("e")),
+            ("realm_access.role", None),
+            ("realm_access.roles.a", None),
+            ("realm_access.", None),
+            (".roles", None),
+            ("x.z.e", None),
+            ("", None),
+        ] {
+            assert_eq!(claims.groups(path), group.map(|group| vec![group.to_owned()]), "{path}");
+        }
     }
 
     #[test]

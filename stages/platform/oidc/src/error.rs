@@ -67,11 +67,14 @@ pub enum OidcError {
     },
     /// It does not take the client's id and secret.
     #[error(
-        "{host} does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret"
+        "{host} does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret, and whether the \
+         client may prove itself by {method} there"
     )]
     Client {
         /// The provider.
         host: Arc<str>,
+        /// How the client proved itself.
+        method: &'static str,
     },
     /// The client's secret cannot be read.
     #[error(

@@ -245,7 +245,8 @@ impl Provider {
         let asked = client.exchange_code(AuthorizationCode::new(code.to_owned()));
         let asked = asked.map_err(|_| self.no_provider())?;
         let asked = asked.set_pkce_verifier(PkceCodeVerifier::new(attempt.verifier.clone()));
-        let tokens: Tokens = asked.request_async(&http).await.map_err(|error| self.exchange_failed(error))?;
+        let tokens = asked.request_async(&http).await;
+        let tokens: Tokens = tokens.map_err(|error| self.exchange_failed(error, client.auth_type()))?;
         let token = tokens.extra_fields().id_token().ok_or_else(|| self.fault(TokenFault::None))?;
         let nonce = Nonce::new(attempt.nonce.clone());
         let mut verified = self.verified(&metadata, &secret, token, &nonce);
@@ -403,13 +404,18 @@ impl Provider {
     fn exchange_failed(
         &self,
         error: RequestTokenError<CallError, StandardErrorResponse<CoreErrorResponseType>>,
+        proved: &AuthType,
     ) -> OidcError {
         let host = self.issuer().host().clone();
         match error {
             RequestTokenError::Request(error) => error.told(&host),
             RequestTokenError::ServerResponse(response) => match response.error() {
                 CoreErrorResponseType::InvalidGrant => OidcError::Code,
-                CoreErrorResponseType::InvalidClient => OidcError::Client { host },
+                CoreErrorResponseType::InvalidClient => {
+                    let is_posted = matches!(proved, AuthType::RequestBody);
+                    let method = if is_posted { "client_secret_post" } else { "client_secret_basic" };
+                    OidcError::Client { host, method }
+                }
                 other => OidcError::Refused { host, code: word(other.as_ref()) },
             },
             RequestTokenError::Parse(..) | RequestTokenError::Other(_) => self.fault(TokenFault::None),

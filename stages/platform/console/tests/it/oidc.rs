@@ -384,7 +384,8 @@ async fn what_is_wrong_with_the_settings_is_told_by_the_setting_to_look_at() {
         (
             "secret",
             false,
-            "does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret.",
+            "does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret, and whether the client \
+             may prove itself by client_secret_basic there.",
         ),
     ] {
         let mut provider = None;

@@ -87,15 +87,30 @@ impl Authority {
     fn settings(&self, params: &CertificateParams) -> anyhow::Result<Arc<ServerConfig>> {
         let key = KeyPair::generate().context("make the certificate's key")?;
         let certificate = params.signed_by(&key, &self.issuer).context("sign the certificate")?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .context("choose TLS versions")?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .context("set up the certificate")?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        showing(&certificate, &key)
     }
+}
+
+/// TLS settings of a server on loopback that signed its certificate itself, as OpenSSL does unless it is told otherwise: it is
+/// that of an authority as well; and that certificate, as PEM.
+pub fn of_itself() -> anyhow::Result<(String, Arc<ServerConfig>)> {
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let mut params = CertificateParams::new(names).context("describe the certificate")?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().context("make the certificate's key")?;
+    let certificate = params.self_signed(&key).context("sign the certificate")?;
+    Ok((certificate.pem(), showing(&certificate, &key)?))
+}
+
+fn showing(certificate: &Certificate, key: &KeyPair) -> anyhow::Result<Arc<ServerConfig>> {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("choose TLS versions")?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .context("set up the certificate")?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }

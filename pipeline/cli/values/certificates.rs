@@ -7,6 +7,7 @@ use pipeline_doctor::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use stages_client::ServerVerifier;
 use x509_cert::der::Decode as _;
 
 /// What was shown, and why it did not verify.
@@ -40,17 +41,13 @@ impl Chain {
 /// Verifies as another does, and remembers what was shown.
 #[derive(Debug)]
 pub(in crate::cli) struct Watched {
-    inner: rustls_platform_verifier::Verifier,
+    inner: Arc<ServerVerifier>,
     insecure: bool,
     shown: Shown,
 }
 
 impl Watched {
-    pub(in crate::cli) fn new(
-        inner: rustls_platform_verifier::Verifier,
-        insecure: bool,
-        shown: &Shown,
-    ) -> Self {
+    pub(in crate::cli) fn new(inner: Arc<ServerVerifier>, insecure: bool, shown: &Shown) -> Self {
         Self { inner, insecure, shown: shown.clone() }
     }
 }

@@ -16,6 +16,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Method, NoProxy, Proxy};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use stages_client::ServerVerifier;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -91,12 +92,11 @@ pub(in crate::cli) fn client(request: &Request<'_>, shown: &Shown) -> Result<req
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let bad = |_| other("there are no certificates of authorities here: install ca-certificates");
     let is_https = request.url.starts_with("https://") || !proxies.https.is_empty();
-    let verifier =
-        match rustls_platform_verifier::Verifier::new_with_extra_roots(roots, Arc::clone(&provider)) {
-            Ok(verifier) => Some(verifier),
-            Err(error) if is_https && !insecure => return Err(bad(error)),
-            Err(_) => None,
-        };
+    let verifier = match ServerVerifier::beside_system(roots) {
+        Ok(verifier) => Some(verifier),
+        Err(error) if is_https && !insecure => return Err(bad(error)),
+        Err(_) => None,
+    };
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("gitops-runtime/", env!("CARGO_PKG_VERSION")))
         // A token goes to the peer that it is for, and to no other.

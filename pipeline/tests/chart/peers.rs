@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{any, get, post};
 use loadtest::sim::Listen;
 use loadtest::sim::account::Account;
-use loadtest::sim::certificate::{Authority, Identity};
+use loadtest::sim::certificate::{Authority, Identity, of_itself};
 use loadtest::sim::server::Server;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -341,6 +341,27 @@ fn only_platform(url: &str, more: &str) -> String {
     )
 }
 
+fn trusting(url: &str, pem: &str) -> String {
+    let pem = json!(pem);
+    format!(
+        "global:\n  codefresh:\n    url: {url}\n    tls: {{caCerts: {{secret: {{create: true, content: {pem}}}}}}}\n  runtime: \
+         {{name: prod}}\nreporter: {{enabled: false}}\n"
+    )
+}
+
+#[test]
+fn a_platform_is_trusted_whose_own_certificate_the_values_give_as_its_authority() {
+    let runtime = runtime();
+    let (pem, tls) = of_itself().unwrap();
+    let listen = Listen::default().with_tls(tls);
+    let platform =
+        runtime.block_on(async { Server::start(Account::default().routes(), listen).await.unwrap() });
+    let unknown = judged(&only_platform(&platform.url(), "")).1;
+    assert!(unknown.contains("does not verify"), "{unknown}");
+    let (code, text) = judged(&trusting(&platform.url(), &pem));
+    assert_eq!(code, Some(0), "{text}");
+}
+
 #[test]
 fn which_certificate_does_not_verify_and_how() {
     let runtime = runtime();
@@ -360,14 +381,7 @@ fn which_certificate_does_not_verify_and_how() {
         )),
         "{unknown}"
     );
-    let trusted = |url: &str| {
-        let pem = json!(authority.pem());
-        let values = format!(
-            "global:\n  codefresh:\n    url: {url}\n    tls: {{caCerts: {{secret: {{create: true, content: {pem}}}}}}}\n  runtime: \
-             {{name: prod}}\nreporter: {{enabled: false}}\n"
-        );
-        judged(&values)
-    };
+    let trusted = |url: &str| judged(&trusting(url, &authority.pem()));
     let (code, text) = trusted(&good.url());
     assert_eq!(code, Some(0), "{text}");
     assert!(

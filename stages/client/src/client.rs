@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use pipeline_core::{Call, Digest, Meter, Timestamp};
 use reqwest::header::{LOCATION, RETRY_AFTER};
-use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::error::{of_body, of_request};
 use crate::metered::Metered;
 use crate::target::authority;
-use crate::{Fault, HttpError, Target, Token, install_crypto, reason_of_status, retry_after};
+use crate::{Fault, HttpError, ServerVerifier, Target, Token, install_crypto, reason_of_status, retry_after};
 
 /// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
 const ERROR_BODY: usize = 64 * 1024;
@@ -33,7 +35,8 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How a peer is called.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// PEM file of certificate authorities that are trusted beside those of the system.
+    /// PEM file of certificate authorities that are trusted beside those of the system, and of certificates that peers themselves
+    /// have.
     pub ca_file: Option<PathBuf>,
     /// Trust any certificate. For a peer inside a cluster that has a self-signed one and no better way.
     pub insecure_skip_verify: bool,
@@ -114,7 +117,7 @@ pub enum BuildError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: reqwest::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Nothing to verify an `https` peer with.
     #[error("this machine has no certificate authorities to verify {host} with: name a file that holds them")]
@@ -186,12 +189,21 @@ impl Config {
 
     /// A client that trusts the authorities in `pem`, the content of `path`, beside those of the system.
     fn trusting(&self, path: &Path, pem: &[u8]) -> Result<reqwest::Client, BuildError> {
-        let bad = |source| BuildError::BadCertificate { path: path.to_owned(), source };
-        let found = Certificate::from_pem_bundle(pem).map_err(bad)?;
+        fn bad<E: Into<Box<dyn std::error::Error + Send + Sync>>>(path: &Path) -> impl Fn(E) -> BuildError {
+            move |source| BuildError::BadCertificate { path: path.to_owned(), source: source.into() }
+        }
+        let found: Vec<CertificateDer<'static>> =
+            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(bad(path))?;
         if found.is_empty() {
             return Err(BuildError::NoCertificate { path: path.to_owned() });
         }
-        self.builder().tls_certs_merge(found).build().map_err(bad)
+        let mut builder = self.builder();
+        // Whoever trusts any certificate asks no authority.
+        if !self.insecure_skip_verify {
+            let tls = ServerVerifier::beside_system(found).and_then(|trusted| trusted.http(None));
+            builder = builder.tls_backend_preconfigured(tls.map_err(bad(path))?);
+        }
+        builder.build().map_err(bad(path))
     }
 
     fn builder(&self) -> reqwest::ClientBuilder {

@@ -28,6 +28,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls_platform_verifier::BuilderVerifierExt as _;
+use stages_client::ServerVerifier;
 use tower_service::Service;
 use url::Url;
 
@@ -128,11 +129,10 @@ fn trusting(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, U
     }
     let Some(file) = ca_file else { return Ok(builder.with_platform_verifier()?.with_no_client_auth()) };
     let failed = |source| UpstreamError::Authorities { file: file.clone(), source };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(failed)? {
-        roots.add(certificate.map_err(failed)?)?;
-    }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let given: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(failed)?;
+    let verifier = ServerVerifier::alone(given)?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 /// What was not answered.
@@ -253,7 +253,34 @@ impl Service<Name> for Fixed {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+    use rustls::ServerConfig;
+    use rustls::pki_types::PrivateKeyDer;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_service_is_trusted_whose_own_certificate_was_given_as_its_authority_and_for_its_name_alone() {
+        stages_client::install_crypto();
+        let mut of = CertificateParams::new(vec!["service".to_owned()]).unwrap();
+        of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let own = of.self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, own.pem()).unwrap();
+        let client = TlsConnector::from(Arc::new(trusting(Some(&file), false).unwrap()));
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let server = ServerConfig::builder().with_no_client_auth();
+        let server =
+            TlsAcceptor::from(Arc::new(server.with_single_cert(vec![own.der().clone()], key).unwrap()));
+        for (name, is_trusted) in [("service", true), ("elsewhere", false)] {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            let (shown, _) = tokio::join!(client.connect(name.try_into().unwrap(), near), server.accept(far));
+            assert_eq!(shown.is_ok(), is_trusted, "{name}");
+        }
+    }
 
     #[test]
     fn each_connection_begins_with_another_address_whichever_copy_makes_it() {

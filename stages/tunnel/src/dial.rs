@@ -11,10 +11,11 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
+use stages_client::ServerVerifier;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
@@ -240,16 +241,14 @@ fn connector(authorities: Option<&Path>) -> Result<TlsConnector, DialError> {
                 path: path.to_owned(),
                 source,
             };
-            let mut roots = RootCertStore::empty();
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.into()))?;
-            for certificate in certificates {
-                let certificate = certificate.map_err(|error| failed(error.into()))?;
-                roots.add(certificate).map_err(|error| failed(error.into()))?;
-            }
-            if roots.is_empty() {
+            let given: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
+                .and_then(Iterator::collect)
+                .map_err(|error| failed(error.into()))?;
+            if given.is_empty() {
                 return Err(failed("it holds no certificate".into()));
             }
-            builder.with_root_certificates(roots).with_no_client_auth()
+            let verifier = ServerVerifier::alone(given).map_err(|error| failed(error.into()))?;
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

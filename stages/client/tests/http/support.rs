@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::Listener;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use stages_client::{Client, Config, HttpError, Method, Reply, Target};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -23,7 +23,7 @@ pub(crate) async fn serve(router: Router) -> String {
     format!("http://{address}")
 }
 
-/// A certificate authority of its own, as PEM, and a TLS configuration it signed for 127.0.0.1.
+/// A certificate authority of its own, as PEM, and a TLS configuration with a certificate that it signed.
 pub(crate) struct Authority {
     pub(crate) pem: String,
     acceptor: TlsAcceptor,
@@ -39,12 +39,27 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate =
             CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        Self::showing(issuer.pem(), &certificate, &key)
+    }
+
+    /// One whose own certificate is that of the server as well, for `name`, as OpenSSL makes one unless it is told otherwise.
+    pub(crate) fn itself(name: &str, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        stages_client::install_crypto();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let own = params.self_signed(&key).unwrap();
+        Self::showing(own.pem(), &own, &key)
+    }
+
+    fn showing(pem: String, own: &Certificate, key: &KeyPair) -> Self {
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let config = ServerConfig::builder()
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
+            .with_single_cert(vec![own.der().clone()], key)
             .unwrap();
-        Self { pem: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+        Self { pem, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
     /// Serves `router` with TLS; gives its base address.

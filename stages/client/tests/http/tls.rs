@@ -49,6 +49,40 @@ async fn the_authority_of_a_file_is_trusted() {
 }
 
 #[tokio::test]
+async fn a_server_is_trusted_whose_own_certificate_was_given_as_an_authority_and_for_its_names_and_dates_alone()
+ {
+    let asked = async |served: &Authority, given: &str| {
+        let address = served.serve(app()).await;
+        let (_folder, config) = file(given);
+        get(&client(&address, config).await).await.map_err(|error| (error.reason(), chain(&error).join(": ")))
+    };
+    let own = Authority::itself("127.0.0.1", |_| {});
+    let authority = Authority::new("127.0.0.1");
+    for given in [own.pem.clone(), format!("{}{}", authority.pem, own.pem)] {
+        assert_eq!(asked(&own, &given).await.unwrap().into_body().unwrap(), "there");
+    }
+    // Those of authorities that were given beside are verified as ever.
+    let both = format!("{}{}", own.pem, authority.pem);
+    assert_eq!(asked(&authority, &both).await.unwrap().into_body().unwrap(), "there");
+    let elsewhere = Authority::itself("elsewhere.example", |_| {});
+    let over = Authority::itself("127.0.0.1", |own| own.not_after = rcgen::date_time_ymd(2021, 1, 1));
+    let early = Authority::itself("127.0.0.1", |own| own.not_before = rcgen::date_time_ymd(4000, 1, 1));
+    let same = Authority::itself("127.0.0.1", |_| {});
+    for (served, given, why) in [
+        (&elsewhere, &elsewhere, "not valid for name"),
+        (&over, &over, "expired"),
+        (&early, &early, "not valid yet"),
+        // Of the same names, and another one.
+        (&own, &same, ""),
+        (&own, &authority, "CaUsedAsEndEntity"),
+    ] {
+        let (reason, said) = asked(served, &given.pem).await.unwrap_err();
+        assert_eq!(reason, Reason::Tls, "{said}");
+        assert!(said.contains("invalid peer certificate") && said.contains(why), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn the_file_of_authorities_is_followed_while_there_are_calls() {
     let (old, new) = (Authority::new("127.0.0.1"), Authority::new("127.0.0.1"));
     let (folder, config) = file(&old.pem);

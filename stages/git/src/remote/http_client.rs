@@ -4,8 +4,11 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
-use reqwest::{Certificate, Client, Identity, NoProxy};
+use reqwest::{Client, ClientBuilder, Identity, NoProxy};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use secrecy::ExposeSecret as _;
+use stages_client::ServerVerifier;
 use url::Url;
 
 use super::FetchError;
@@ -29,8 +32,7 @@ pub(super) fn client(
         .pool_max_idle_per_host(1);
     let (mut authorities, mut own) = (Vec::new(), None);
     for pem in access.authorities(host) {
-        let found = Certificate::from_pem_bundle(pem.as_bytes()).ok().filter(|found| !found.is_empty());
-        authorities.extend(found.ok_or_else(|| FetchError::Certificate {
+        authorities.extend(certificates(&pem).ok_or_else(|| FetchError::Certificate {
             host: host.to_owned(),
             why: "what is configured for it holds no certificate in PEM".to_owned(),
         })?);
@@ -49,7 +51,7 @@ pub(super) fn client(
         if let Some(pem) = &credential.client_certificate {
             let identity = identity(credential, pem.expose_secret())?;
             builder = builder.identity(identity.clone());
-            own = Some((credential, identity));
+            own = Some((credential, identity, pem.expose_secret()));
         }
         if let Some(proxy) = &credential.proxy {
             let proxy = reqwest::Proxy::all(proxy.expose_secret())
@@ -59,9 +61,14 @@ pub(super) fn client(
         }
     }
     let none = authorities.is_empty();
-    builder.tls_certs_merge(authorities).build().map_err(|_| {
+    let is_verified = credential.is_none_or(|credential| !credential.insecure);
+    let builder = match is_verified && !none {
+        true => trusting(builder, authorities, own.as_ref().map(|(_, _, pem)| *pem)),
+        false => Some(builder),
+    };
+    builder.and_then(|builder| builder.build().ok()).ok_or_else(|| {
         // What does not fit is said of nobody: it is the certificate and its key if they do not work alone either.
-        let alone = own.map(|(of, own)| (of, Client::builder().identity(own).tls_certs_only([]).build()));
+        let alone = own.map(|(of, own, _)| (of, Client::builder().identity(own).tls_certs_only([]).build()));
         if let Some((of, Err(_))) = alone {
             return of.unusable("its client certificate and its key do not belong together");
         }
@@ -71,6 +78,27 @@ pub(super) fn client(
         };
         FetchError::Certificate { host: host.to_owned(), why: why.to_owned() }
     })
+}
+
+/// Verifies servers by these authorities, beside those of the system, and shows them what `own` holds; what the builder was told of
+/// that is passed over then.
+fn trusting(
+    builder: ClientBuilder,
+    authorities: Vec<CertificateDer<'static>>,
+    own: Option<&str>,
+) -> Option<ClientBuilder> {
+    let own = match own {
+        Some(pem) => Some((certificates(pem)?, PrivateKeyDer::from_pem_slice(pem.as_bytes()).ok()?)),
+        None => None,
+    };
+    let tls = ServerVerifier::beside_system(authorities).and_then(|trusted| trusted.http(own));
+    Some(builder.tls_backend_preconfigured(tls.ok()?))
+}
+
+/// All of a text in PEM; none where there is none, or one that cannot be read.
+fn certificates(pem: &str) -> Option<Vec<CertificateDer<'static>>> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    found.ok().filter(|found| !found.is_empty())
 }
 
 /// A client's certificate and its key.

@@ -348,6 +348,33 @@ async fn a_certificate_must_be_trusted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_trusted_whose_own_certificate_was_given_as_its_authority_and_with_another_of_its_name_it_is_not()
+ {
+    let forge = Forge::new();
+    forge.repository("a");
+    let (own, other) = (Authority::itself(), Authority::itself());
+    let server = own.serve(Serving::new(&forge).router()).await;
+    let url = format!("{server}/a.git");
+    let trust = |pem: &str, credentials: Vec<Credential>| Access {
+        authorities: BTreeMap::from([("localhost".to_owned(), pem.to_owned())]),
+        credentials: Credentials::new(credentials),
+        ..Access::default()
+    };
+    let of_client = rcgen::generate_simple_self_signed(vec!["ada".to_owned()]).unwrap();
+    let shown = format!("{}{}", of_client.cert.pem(), of_client.signing_key.serialize_pem());
+    let with_client =
+        Credential { url: url.clone(), client_certificate: Some(shown.into()), ..Credential::default() };
+    for credentials in [Vec::new(), vec![with_client]] {
+        let cache = Cache::new(|_| {}).await;
+        cache.checkouts.set_access(trust(&other.pem, credentials.clone()));
+        let refusal = cache.refusal(&url, "main").await;
+        assert!(refusal.contains("CaUsedAsEndEntity"), "{refusal}");
+        cache.checkouts.set_access(trust(&own.pem, credentials));
+        cache.checkout(&url, "main").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_goes_unverified_where_the_repository_s_secret_says_so() {
     let forge = Forge::new();
     forge.repository("a");

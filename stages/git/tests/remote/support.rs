@@ -152,7 +152,7 @@ pub(crate) fn status(code: StatusCode) -> Response {
     answer
 }
 
-/// An authority that signs certificates of this machine.
+/// An authority of this machine's certificate.
 pub(crate) struct Authority {
     pub(crate) pem: String,
     acceptor: TlsAcceptor,
@@ -167,15 +167,28 @@ impl Authority {
         let key = rcgen::KeyPair::generate().unwrap();
         let of = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let leaf = of.signed_by(&key, &issuer).unwrap();
+        Self::showing(issuer.pem(), &leaf, &key)
+    }
+
+    /// One whose own certificate is this machine's, as OpenSSL makes one unless it is told otherwise.
+    pub(crate) fn itself() -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut of = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        of.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let own = of.self_signed(&key).unwrap();
+        Self::showing(own.pem(), &own, &key)
+    }
+
+    fn showing(pem: String, own: &rcgen::Certificate, key: &rcgen::KeyPair) -> Self {
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![leaf.der().clone()], key)
+            .with_single_cert(vec![own.der().clone()], key)
             .unwrap();
-        Self { pem: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+        Self { pem, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
     /// Serves over HTTPS.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair};
 use stages_client::CertificateFiles;
 use stages_tunnel::Dial;
 
@@ -18,10 +18,18 @@ fn files(folder: &Path) -> CertificateFiles {
 
 /// Writes a new one, and gives it.
 fn written(to: &CertificateFiles) -> CertifiedKey<KeyPair> {
-    let signed = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    std::fs::write(&to.certificate, signed.cert.pem()).unwrap();
-    std::fs::write(&to.key, signed.signing_key.serialize_pem()).unwrap();
-    signed
+    written_as(to, IsCa::NoCa)
+}
+
+/// As `written`; it may be that of an authority as well.
+fn written_as(to: &CertificateFiles, is_ca: IsCa) -> CertifiedKey<KeyPair> {
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let signing_key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
+    std::fs::write(&to.certificate, cert.pem()).unwrap();
+    std::fs::write(&to.key, signing_key.serialize_pem()).unwrap();
+    CertifiedKey { cert, signing_key }
 }
 
 /// A visitor who trusts this certificate alone, and connects anew each time.
@@ -46,6 +54,22 @@ async fn with_tls_of_its_own_a_client_that_trusts_the_certificate_is_served() {
     let answer = visit.header("host", format!("account1-runtime1.{DOMAIN}")).send().await.unwrap();
     let text = answer.text().await.unwrap();
     assert!(text.contains("x-forwarded-proto: https\n"), "{text}");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_trusts_a_server_whose_own_certificate_was_given_as_its_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = files(folder.path());
+    // As OpenSSL makes one unless it is told otherwise.
+    written_as(&tls, IsCa::Ca(BasicConstraints::Unconstrained));
+    let certificate = tls.certificate.clone();
+    let (world, service) = (World::with(|config| config.tls = Some(tls)).await, Service::default());
+    let mut config = world.client_config(service.start().await);
+    let url = format!("https://{}", world.address).parse().unwrap();
+    config.dial = Dial::new(&url, Some(&certificate), Duration::from_secs(30)).unwrap();
+    let client = run(config.build(&prometheus::Registry::new()).unwrap());
+    client.is_ready().await;
     client.stopped().await;
 }
 

@@ -297,7 +297,7 @@ impl Health {
             Finding { route: None, check, state, lasting: now.saturating_duration_since(seen.1), text }
         });
         let missing: Vec<&'static str> = [
-            (!heard.is_joining(), "the bus was not reached yet"),
+            (!heard.is_joining(), "the bus is not ready yet"),
             (heard.is_joining() || !heard.is_away(), "the bus does not answer"),
             (heard.listed || !heard.watches(), "the first list is not complete"),
             (

@@ -24,11 +24,11 @@ async fn waiting(simulation: &Simulation, settings: &Value) -> Runtime {
     let runtime = Runtime::serving(start(simulation, settings)).await;
     let (status, text) = runtime.page("/healthz").await;
     assert_eq!(status, 200, "a restart would not help: {text}");
-    let said = text.starts_with("degraded: bus: not reached for ") && text.ends_with("before it answers\n");
+    let said = text.starts_with("degraded: bus: not ready for ") && text.ends_with("before it is\n");
     assert!(said, "{text}");
     let (status, text) = runtime.page("/readyz").await;
     assert_eq!(status, 503);
-    assert!(text.starts_with("not ready: the bus was not reached yet; "), "{text}");
+    assert!(text.starts_with("not ready: the bus is not ready yet; "), "{text}");
     assert_eq!(runtime.counted("gitops_runtime_health_state", &[("check", "bus")]).await, 1.0);
     assert!(!runtime.status().await.ready);
     runtime

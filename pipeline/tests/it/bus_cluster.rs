@@ -75,7 +75,7 @@ async fn servers_that_begin_one_after_another_are_waited_for() {
     runtime.says(REFUSED).await;
     let (status, text) = runtime.page("/healthz").await;
     assert_eq!(status, 200, "a restart would not help: {text}");
-    assert!(text.starts_with("degraded: bus: not reached for "), "{text}");
+    assert!(text.starts_with("degraded: bus: not ready for "), "{text}");
     assert_eq!(runtime.page("/readyz").await.0, 503);
     assert!(runtime.metrics().await.sum("gitops_runtime_health_state", &[("check", "bus")]) > 0.0);
     cluster.next().await;

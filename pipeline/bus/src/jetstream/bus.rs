@@ -101,9 +101,10 @@ impl Bus for JetStream {
 
 impl JetStream {
     /// Makes what is absent, trying until the server answers and all of it is there, and says what differs. Where a stream
-    /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room.
+    /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room. What the server refuses
+    /// is said once, until it refuses something else: it may do so for ever.
     async fn ensured(&self, durables: &[Durable]) -> Standing {
-        let mut said = Vec::new();
+        let (mut said, mut refused) = (Vec::new(), String::new());
         loop {
             match self.walk(durables, true).await {
                 Ok((ensured, standing)) => {
@@ -118,7 +119,21 @@ impl JetStream {
                     tokio::time::sleep(AGAIN).await;
                 }
                 Err(error) => {
-                    tracing::debug!(error = &error as &dyn std::error::Error, "cannot look at the bus yet");
+                    // With what is behind it, which its own text leaves out.
+                    let why = format!("{error:?}");
+                    let is_news = !matches!(error, BusError::Away | BusError::NoAnswer) && why != refused;
+                    if is_news {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "the streams of the bus cannot be made as the settings say; trying on"
+                        );
+                        refused = why;
+                    } else {
+                        tracing::debug!(
+                            error = &error as &dyn std::error::Error,
+                            "cannot look at the bus yet"
+                        );
+                    }
                     tokio::time::sleep(AGAIN).await;
                 }
             }

@@ -131,13 +131,10 @@ async fn a_process_that_does_not_work_yet_says_why() {
     running.served.health.bus(pipeline_observe::health::Link::Joining, Instant::now());
     let (status, line) = running.get("/healthz").await;
     assert_eq!(status, 200);
-    assert!(
-        line.starts_with("degraded: bus: not reached for ") && line.ends_with("before it answers\n"),
-        "{line}"
-    );
+    assert!(line.starts_with("degraded: bus: not ready for ") && line.ends_with("before it is\n"), "{line}");
     let (status, line) = running.get("/readyz").await;
     assert_eq!(status, 503);
-    assert!(line.starts_with("not ready: the bus was not reached yet; "), "{line}");
+    assert!(line.starts_with("not ready: the bus is not ready yet; "), "{line}");
     let (status, text) = running.get("/metrics").await;
     assert_eq!(status, 200);
     assert!(text.contains("gitops_runtime_health_state{check=\"bus\"} 1\n"), "{text}");

@@ -10,7 +10,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// How the bus is connected with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// It has not been reached since the start.
+    /// It has not been reached since the start, or has not what is needed there.
     Joining,
     /// It answers.
     Whole,
@@ -180,7 +180,9 @@ impl Heard {
             Link::Whole => (State::Ok, "connected".to_owned()),
             Link::Joining => (
                 State::Degraded,
-                format!("not reached for {lasting} s: nothing is watched or reported before it answers"),
+                format!(
+                    "not ready for {lasting} s, as the log says: nothing is watched or reported before it is"
+                ),
             ),
             Link::Away => (State::Degraded, format!("no connection for {lasting} s, tried again")),
         }

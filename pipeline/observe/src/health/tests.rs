@@ -294,9 +294,10 @@ fn what_waits_for_the_bus_is_no_failure_and_has_its_full_time_afterwards() {
     let health =
         Health::new(HealthLimits { settings: Some(SECOND * 60), ..HealthLimits::default() }, [0], now);
     health.bus(Link::Joining, now);
-    let waits = "degraded: bus: not reached for 1000 s: nothing is watched or reported before it answers";
+    let waits =
+        "degraded: bus: not ready for 1000 s, as the log says: nothing is watched or reported before it is";
     assert_eq!(check(&health, now + 1_000 * SECOND), found(State::Degraded, waits));
-    assert_eq!(health.report(now).missing[0], "the bus was not reached yet");
+    assert_eq!(health.report(now).missing[0], "the bus is not ready yet");
     health.bus(Link::Whole, now + 1_000 * SECOND);
     assert_eq!(check(&health, now + 1_050 * SECOND), found(State::Ok, "ok"));
     health.note(&SourceNote::Listed { objects: 0 }, now + 1_050 * SECOND);

@@ -15,7 +15,7 @@ use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
-use pipeline_bus::{Keep, Subject};
+use pipeline_bus::{Bus as _, Keep, Subject};
 
 use crate::bus::world::{SOURCE, config, connected, durable, published, soon, state};
 use crate::server::Server;
@@ -305,6 +305,22 @@ async fn what_a_user_may_not_do_is_said_once() {
     let said = log.said();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with("ERROR the bus refuses what this runtime does error="), "{said:?}");
+}
+
+#[tokio::test]
+async fn what_the_server_refuses_to_make_is_said_once_with_its_reason_and_tried_on() {
+    let server = Server::start();
+    let (log, _guard) = Log::begin();
+    // Of one server nobody has copies.
+    let bus = connected(Config { replicas: 3, ..config(&server) }).await;
+    tokio::select! {
+        () = bus.ready(vec![durable(0)]) => panic!("it was made"),
+        () = until("two more tries", || log.text().matches("cannot look at the bus yet").count() >= 2) => {}
+    }
+    let said = log.said();
+    assert_eq!(said.len(), 1, "{said:?}");
+    let refused = "WARN the streams of the bus cannot be made as the settings say; trying on";
+    assert!(said[0].starts_with(refused) && said[0].contains("replicas > 1 not supported"), "{said:?}");
 }
 
 /// Certificates of one authority for server and client, in a folder.

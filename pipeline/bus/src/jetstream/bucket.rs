@@ -37,6 +37,10 @@ pub const LEASES: &str = "leases";
 /// The name of the bucket of ledgers.
 pub const LEDGER: &str = "ledger";
 
+/// Bytes that the bucket of leases may take where an account wants that said: they are a few hundred of a shard and of a replica.
+/// A server keeps them free, so that they are no more than that takes by far.
+const LEASES_BYTES: i64 = 16 << 20;
+
 /// Bytes of a key; a server's bound for a subject with all that belongs to it is 4,096.
 const MAX_KEY: usize = 2_048;
 
@@ -58,6 +62,8 @@ struct Inner {
     stream: String,
     /// What all subjects begin with.
     prefix: String,
+    /// Bytes that it may take, where an account wants that said.
+    bound: i64,
 }
 
 /// What must stand in the bucket for a write to be made.
@@ -124,7 +130,12 @@ impl JetStream {
             .build(self.inner.client.clone());
         let stream = format!("KV_{own}_{name}");
         let prefix = format!("$KV.{own}_{name}.");
-        Bucket { inner: Arc::new(Inner { bus: self.clone(), context, stream, prefix }) }
+        // Others have room for as much as the events of a source.
+        let bound = match name {
+            LEASES => LEASES_BYTES,
+            _ => i64::try_from(self.inner.config.max_bytes).unwrap_or(i64::MAX),
+        };
+        Bucket { inner: Arc::new(Inner { bus: self.clone(), context, stream, prefix, bound }) }
     }
 
     /// Which connection there is at this moment, counted since the start; `None` while there is none.
@@ -153,12 +164,13 @@ impl Bucket {
     }
 
     async fn walk(&self, make: bool) -> Result<Ensured, BusError> {
-        let Inner { bus, context, stream, prefix } = &*self.inner;
+        let Inner { bus, context, stream, prefix, bound } = &*self.inner;
         let first = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
         let should = shape::bucket(&bus.inner.config, stream, prefix, first);
         let mut found = Ensured::default();
         let what = format!("bucket {stream}");
-        self.asked(Box::pin(ensure::settle(context, &what, &should, make, &mut found))).await??;
+        let should = (&should, Some(*bound));
+        self.asked(Box::pin(ensure::settle(context, &what, should, make, &mut found))).await??;
         Ok(found)
     }
 

@@ -110,7 +110,7 @@ impl JetStream {
             let should = &shape::stream_of(config, prefix, source)?;
             let what = format!("stream {}", should.name);
             let mark = self.inner.reached.mark(&should.name);
-            let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
+            let Some(stream) = settle(context, &what, (should, None), make, &mut found).await? else {
                 for durable in durables {
                     found.differs(format!("durable {}", durable.name()?), ABSENT, "present");
                 }
@@ -161,17 +161,24 @@ impl JetStream {
     }
 }
 
-/// Makes a stream, called `what`, where it is absent and to be made, and says what differs where it is there.
+/// Makes a stream, called `what`, where it is absent and to be made, and says what differs where it is there. One that is to have
+/// no bound is made with `bound`, where there is one, for an account that wants each stream to have one; and with that or a larger
+/// one it is as it should be.
 pub(super) async fn settle(
     context: &jetstream::Context,
     what: &str,
-    should: &stream::Config,
+    (should, bound): (&stream::Config, Option<i64>),
     make: bool,
     found: &mut Ensured,
 ) -> Result<Option<Stream>, BusError> {
     let mut stream = get(context, &should.name).await?;
     if stream.is_none() && make {
-        match context.create_stream(should.clone()).await {
+        let mut made = context.create_stream(should.clone()).await;
+        let is_wanted = made.as_ref().is_err_and(|error| wants_bound(&error.kind()));
+        if let Some(max_bytes) = bound.filter(|_| is_wanted) {
+            made = context.create_stream(stream::Config { max_bytes, ..should.clone() }).await;
+        }
+        match made {
             Ok(_) => found.created.push(what.to_owned()),
             // Another process made it at the same moment, with other settings.
             Err(error) if exists(&error.kind()) => {}
@@ -185,7 +192,10 @@ pub(super) async fn settle(
         None => found.differs(what.to_owned(), ABSENT, "present"),
         Some(stream) => {
             let is = &stream.cached_info().config;
-            found.compare(what, &shape::stream_settings(is), &shape::stream_settings(should));
+            let is_roomy = bound.is_some_and(|bound| is.max_bytes >= bound);
+            let max_bytes = if is_roomy { is.max_bytes } else { should.max_bytes };
+            let should = stream::Config { max_bytes, ..should.clone() };
+            found.compare(what, &shape::stream_settings(is), &shape::stream_settings(&should));
         }
     }
     Ok(stream)
@@ -206,6 +216,10 @@ fn exists(kind: &CreateStreamErrorKind) -> bool {
 
 fn overlaps(kind: &CreateStreamErrorKind) -> bool {
     matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_SUBJECT_OVERLAP)
+}
+
+fn wants_bound(kind: &CreateStreamErrorKind) -> bool {
+    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_MAX_BYTES_REQUIRED)
 }
 
 /// The stream, if it is there.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_bus::jetstream::{Bucket, Expect, LEASES};
+use pipeline_bus::jetstream::{Bucket, Expect, LEASES, LEDGER};
 use pipeline_core::Timestamp;
 use pipeline_ownership::{Lease, LeaseWrite, Replica, SHARDS, Shown, Store as _};
 use tokio::sync::mpsc;
 
 use crate::bus::lease_world::{Crew, Member, TTL, config, long};
 use crate::bus::world::{DEADLINE, config as bus_config, connected, soon};
-use crate::server::Server;
+use crate::server::{Server, client};
 
 /// Leases that were given back: they are claimed at once.
 async fn given_back(bucket: &Bucket) {
@@ -19,6 +19,27 @@ async fn given_back(bucket: &Bucket) {
     for shard in 0..SHARDS.get() {
         let lease = Lease { shard, epoch: 7, owner: None, until: Timestamp::UNIX_EPOCH };
         bucket.put(&format!("lease.{shard}"), lease.encode().into(), Expect::Last(0)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn leases_and_a_ledger_are_kept_in_an_account_that_wants_each_stream_to_have_a_bound() {
+    let server = Server::with(
+        "accounts { A { jetstream { max_file: 2G, max_mem: 64M, max_bytes_required: true }, users: [ { user: a, password: a } ] } }\n\
+         no_auth_user: a",
+    );
+    let bus = connected(bus_config(&server)).await;
+    for (name, bound) in [(LEASES, 16 << 20), (LEDGER, 1 << 30)] {
+        let bucket = bus.bucket(name);
+        let made = bucket.ensure().await.unwrap();
+        assert_eq!(made.created, [format!("bucket KV_gitops-runtime_{name}")]);
+        // What is there by now is as it should be.
+        assert_eq!((made.differences, bucket.check().await.unwrap()), (vec![], vec![]));
+        assert_eq!(bucket.ensure().await.unwrap().created, Vec::<String>::new());
+        bucket.put("a", Bytes::from_static(b"kept"), Expect::Last(0)).await.unwrap();
+        assert_eq!(bucket.get("a").await.unwrap().unwrap().0, "kept");
+        let stream = client(&server.url()).await.get_stream(format!("KV_gitops-runtime_{name}")).await;
+        assert_eq!(stream.unwrap().cached_info().config.max_bytes, bound);
     }
 }
 

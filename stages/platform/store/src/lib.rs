@@ -42,6 +42,7 @@ mod saved_view;
 mod sealing_key;
 mod secret;
 mod sequence;
+mod server;
 mod settings;
 mod shared_configuration;
 mod statement;

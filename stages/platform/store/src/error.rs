@@ -51,6 +51,16 @@ pub enum StoreError {
     /// Somebody else has it.
     #[error("another process has the store {0} open: stop it first")]
     InUse(String),
+    /// The file system of its file has no locks.
+    #[error(
+        "cannot lock {path}: the store is to be on a disk of this machine, as network file systems may have no locks, or in Postgres"
+    )]
+    NoLock {
+        /// Which file was to be locked.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// A newer version wrote it.
     #[error(
         "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup"

@@ -1,8 +1,9 @@
 //! Locks of files beside a store.
 //!
-//! takes: the path of the file - gives: a lock, for as long as it is held - fails: another process has it, or the file cannot be made
+//! takes: the path of the file - gives: a lock, for as long as it is held - fails: another process has it, the file cannot be made, or
+//! its file system has no locks
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
@@ -26,17 +27,29 @@ pub(crate) fn lock(path: &Path) -> Result<FileLock, StoreError> {
     let beside = with_end(path, ".lock");
     let file = |source| StoreError::File { act: "open", path: beside.display().to_string(), source };
     let lock = File::create(&beside).map_err(file)?;
-    lock.try_lock().map_err(|_| StoreError::InUse(path.display().to_string()))?;
+    lock.try_lock().map_err(|error| refused(error, path))?;
     Ok(FileLock(lock))
+}
+
+/// Somebody has it, or nobody can.
+fn refused(error: TryLockError, path: &Path) -> StoreError {
+    match error {
+        TryLockError::WouldBlock => StoreError::InUse(path.display().to_string()),
+        TryLockError::Error(source) => no_lock(&with_end(path, ".lock"), source),
+    }
+}
+
+fn no_lock(beside: &Path, source: io::Error) -> StoreError {
+    StoreError::NoLock { path: beside.display().to_string(), source }
 }
 
 /// Whoever looks at which tables there are, and makes them, does so alone: for a moment, which all the others wait for.
 pub(crate) async fn turn(path: &Path) -> Result<FileLock, StoreError> {
     let beside = with_end(path, ".migrating");
-    let file = |source| StoreError::File { act: "lock", path: beside.display().to_string(), source };
+    let file = |source| StoreError::File { act: "open", path: beside.display().to_string(), source };
     let made = File::create(&beside).map_err(file)?;
     let locked = tokio::task::spawn_blocking(move || made.lock().map(|()| FileLock(made))).await;
-    locked.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(file)
+    locked.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|source| no_lock(&beside, source))
 }
 
 #[cfg(test)]
@@ -54,5 +67,18 @@ mod tests {
         assert_eq!(lock(&path).unwrap_err().to_string(), said);
         drop(held);
         lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_system_without_locks_is_told_apart_from_another_process() {
+        let path = Path::new("/data/platform.db");
+        // ENOLCK, as of NFS whose server has no lock manager.
+        let error = refused(TryLockError::Error(io::Error::from_raw_os_error(37)), path);
+        assert!(matches!(error, StoreError::NoLock { .. }), "{error:?}");
+        let said = "cannot lock /data/platform.db.lock: the store is to be on a disk of this machine, as network file systems may \
+                    have no locks, or in Postgres";
+        assert_eq!(error.to_string(), said);
+        let error = refused(TryLockError::WouldBlock, path);
+        assert!(matches!(error, StoreError::InUse(_)), "{error:?}");
     }
 }

@@ -18,7 +18,8 @@ pub enum StoreError {
     Away(#[source] sqlx::Error),
     /// Postgres is asked for by a URL of another kind, or by one that cannot be read.
     #[error(
-        "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name"
+        "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name, \
+         with what is special in the password percent-encoded, such as %2F for /"
     )]
     Url(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
     /// Postgres cannot be connected to.

@@ -21,10 +21,10 @@ pub(crate) fn unconnected(options: &PgConnectOptions, error: sqlx::Error) -> Sto
     }
 }
 
-/// The server of a URL. Of another scheme anything could be read as a name, a password too.
+/// The server of a URL. Of another scheme, or where its password is cut, anything could be read as a name, a password too.
 pub(crate) fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
-    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    if !scheme.is_some_and(|scheme| ["postgres", "postgresql"].contains(&&*scheme)) {
+    let (scheme, rest) = url.trim().split_once("://").ok_or(StoreError::Url(None))?;
+    if !["postgres", "postgresql"].contains(&&*scheme.to_ascii_lowercase()) || is_cut(rest) {
         return Err(StoreError::Url(None));
     }
     let options = url.parse::<PgConnectOptions>().map_err(|error| match error {
@@ -34,6 +34,12 @@ pub(crate) fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
     // As libpq does: whoever names authorities wants the server to be one that they vouch for.
     let is_vouched_for = matches!(options.get_ssl_mode(), PgSslMode::Require) && names_authorities(url);
     Ok(if is_vouched_for { options.ssl_mode(PgSslMode::VerifyCa) } else { options })
+}
+
+/// Whether there is a `/` or a `#` in its password, which would end there: what is behind would be taken for a name of a database.
+fn is_cut(rest: &str) -> bool {
+    let before = rest.split_once('?').map_or(rest, |(before, _)| before);
+    rest.contains('#') || before.split_once('/').is_some_and(|(_, name)| name.contains('@'))
 }
 
 /// Whether a file of certificate authorities is named, by the URL or by the environment.

@@ -20,7 +20,9 @@ fn where_a_store_is_is_told_without_user_and_password() {
             "postgres://reader:hidden@%2Frun%2Fpostgresql:5433/fleet?sslmode=disable",
             "/run/postgresql:5433/fleet",
         ),
+        ("postgres://db/fleet?user=reader@db&password=hidden", "db:5432/fleet"),
         ("reader:hidden@localhost", "of the server that is set"),
+        ("postgres://reader:12/hidden@db/fleet", "of the server that is set"),
     ] {
         assert_eq!(Place::Postgres(url.to_owned()).to_string(), said);
     }
@@ -40,12 +42,21 @@ async fn a_closed_port_is_told_at_once_with_its_address_and_why() {
 
 #[tokio::test]
 async fn an_address_that_is_none_of_postgres_is_refused_without_what_stands_in_it() {
-    let text = "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name";
-    for url in ["bogus:x", "mysql://reader:hidden@localhost/fleet", "reader:hidden@localhost", ""] {
+    let text = "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name, \
+                with what is special in the password percent-encoded, such as %2F for /";
+    for url in [
+        "bogus:x",
+        "mysql://reader:hidden@localhost/fleet",
+        "reader:hidden@localhost",
+        "postgres://reader:hid/den@localhost/fleet",
+        "postgres://reader:12/hidden@localhost/fleet",
+        "postgres://reader:12#hidden@localhost/fleet",
+        "",
+    ] {
         assert_eq!(refused(url).await, (text.to_owned(), None), "{url}");
     }
     for (url, why) in [
-        ("postgres://reader:hid/den@localhost/fleet", "invalid port number"),
+        ("postgres://reader:hid?den@localhost/fleet", "invalid port number"),
         (
             "postgresql://localhost/fleet?sslmode=some",
             "error with configuration: unknown value \"some\" for `ssl_mode`",

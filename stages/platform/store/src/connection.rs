@@ -89,12 +89,15 @@ impl From<PoolConnection<Sqlite>> for Connection {
     }
 }
 
-/// What a server said within its time. A connection that broke, or whose answer may still come, is not used again.
+/// What a server said within its time. A connection that broke, whose answer may still come, or which has not what was prepared over
+/// it, is not used again.
 fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Error>) -> Result<T, StoreError> {
-    if matches!(said, Err(sqlx::Error::Io(_))) {
+    let is_broken = matches!(said, Err(sqlx::Error::Io(_)));
+    let said = said.map_err(StoreError::from);
+    if is_broken || matches!(said, Err(StoreError::Pooled(_))) {
         connection.close_on_drop();
     }
-    Ok(said?)
+    said
 }
 
 impl Connection {

@@ -233,7 +233,8 @@ impl Database {
 /// A pool of one connection to a server that is new enough, and how it is connected to.
 async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOptions), StoreError> {
     let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
-    let options = options.statement_cache_capacity(STATEMENTS);
+    // No number here is a fraction, and poolers refuse whoever asks how these are written.
+    let options = options.statement_cache_capacity(STATEMENTS).extra_float_digits(None);
     // The pool would wait for one that does not run as for one that starts, and not say why.
     let first = tokio::time::timeout(PATIENCE, options.connect()).await;
     let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));

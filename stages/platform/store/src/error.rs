@@ -49,6 +49,12 @@ pub enum StoreError {
         /// Its version, without the part behind the dot.
         version: u32,
     },
+    /// Whoever stands between gives each transaction another connection to Postgres.
+    #[error(
+        "Postgres is reached through a pooler that gives each transaction another connection: let it keep one for each session \
+         (PgBouncer: pool_mode = session), or connect to Postgres itself"
+    )]
+    Pooled(#[source] sqlx::Error),
     /// Somebody else has it.
     #[error("another process has the store {0} open: stop it first")]
     InUse(String),
@@ -195,6 +201,11 @@ impl StoreError {
         matches!(self, Self::Refused(_) | Self::Unfit(_))
     }
 
+    /// Whether it may be the fault of the connection, so that another one may do better.
+    pub(crate) const fn may_be_of_the_connection(&self) -> bool {
+        matches!(self, Self::Away(_) | Self::Pooled(_))
+    }
+
     /// For metrics.
     #[must_use]
     pub const fn reason(&self) -> Reason {
@@ -232,6 +243,8 @@ impl From<sqlx::Error> for StoreError {
             // Too large, and of the wrong type.
             Some(Ok(18 | 20)) => Self::Unfit(error),
             Some(_) => Self::Refused(error),
+            // A statement that this connection prepared is not there, or one that it did not is.
+            None if ["26000", "42P05"].contains(&&*code) => Self::Pooled(error),
             None => match code.get(..2) {
                 // A datum that is none of its type, and a limit of a row or of an index.
                 Some("22" | "54") => Self::Unfit(error),

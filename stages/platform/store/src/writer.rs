@@ -223,7 +223,7 @@ pub(crate) async fn within<T>(
     };
     if let Err(error) = &done {
         // The end of a connection is that of its transaction.
-        if matches!(error, StoreError::Away(_)) || connection.execute("ROLLBACK", &[]).await.is_err() {
+        if error.may_be_of_the_connection() || connection.execute("ROLLBACK", &[]).await.is_err() {
             connection.discard().await;
             return done;
         }

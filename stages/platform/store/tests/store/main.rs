@@ -21,6 +21,7 @@ mod matrix;
 mod narrowed;
 mod overview;
 mod owners;
+mod pooler;
 mod postgres;
 mod proxy;
 mod ranges;

@@ -28,6 +28,8 @@ struct Line {
     forwards: bool,
     /// The server says that it is of this version.
     version: Option<[u8; 2]>,
+    /// How often what was prepared over every connection was forgotten.
+    forgotten: u64,
 }
 
 /// Stands between a store and Postgres.
@@ -44,8 +46,8 @@ impl Proxy {
         let name = database.rsplit('/').next().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("postgres://test@{}/{name}?sslmode=disable", listener.local_addr().unwrap());
-        let (line, cut) =
-            (watch::Sender::new(Line { age: 0, forwards: true, version: None }), Arc::default());
+        let line = Line { age: 0, forwards: true, version: None, forgotten: 0 };
+        let (line, cut) = (watch::Sender::new(line), Arc::default());
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, server.socket(), line.subscribe(), Arc::clone(&cut)));
         Self { url, line, cut, _accepting: accepting }
@@ -63,6 +65,11 @@ impl Proxy {
     /// Whoever connects from now on is told that the server is of this version.
     pub(crate) fn tell_version(&self, version: [u8; 2]) {
         self.line.send_modify(|line| line.version = Some(version));
+    }
+
+    /// What was prepared over a connection is not there when it is used next, as if another one had its place.
+    pub(crate) fn forget(&self) {
+        self.line.send_modify(|line| line.forgotten += 1);
     }
 
     pub(crate) fn cut(&self, at: Cut) {
@@ -98,7 +105,7 @@ async fn forward(
     mut line: watch::Receiver<Line>,
     cut: Arc<Mutex<Option<Cut>>>,
 ) {
-    let Line { age, version, .. } = *line.borrow();
+    let Line { age, version, mut forgotten, .. } = *line.borrow();
     // Parts that the client sent since it named the statement: it is read first, and executed then.
     let (mut commits, mut is_answered) = (None, true);
     loop {
@@ -106,6 +113,11 @@ async fn forward(
             () = async { drop(line.wait_for(|line| line.age > age).await) } => break,
             said = part(&mut client) => {
                 let Some(said) = said else { return };
+                let now = line.borrow().forgotten;
+                if now > forgotten {
+                    forget(&mut server).await;
+                    forgotten = now;
+                }
                 if said.windows(7).any(|part| part == b"COMMIT\0") {
                     commits = cut.lock().unwrap().take();
                     if commits == Some(Cut::BeforeCommit) {
@@ -132,6 +144,22 @@ async fn forward(
     }
     // Both stay open.
     std::future::pending::<()>().await;
+}
+
+/// Has the server forget what was prepared, before it is told more: it is at work at nothing then.
+async fn forget(server: &mut UnixStream) {
+    let sql = b"DEALLOCATE ALL\0";
+    let length = u32::try_from(4 + sql.len()).unwrap().to_be_bytes();
+    server.write_all(&[&b"Q"[..], &length[..], &sql[..]].concat()).await.unwrap();
+    // Until it waits for more.
+    loop {
+        let kind = server.read_u8().await.unwrap();
+        let length = server.read_u32().await.unwrap();
+        server.read_exact(&mut vec![0; usize::try_from(length).unwrap() - 4]).await.unwrap();
+        if kind == b'Z' {
+            break;
+        }
+    }
 }
 
 /// What came; `None`: that end is closed.

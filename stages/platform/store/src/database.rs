@@ -18,7 +18,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlSafeStr as _, Sqlite
 
 use crate::backup;
 use crate::connection::Connection;
-use crate::error::StoreError;
+use crate::error::{StoreError, has_no_right};
 use crate::file_lock::{FileLock, lock, turn};
 use crate::limits::{self, Limits};
 use crate::lock_wait;
@@ -353,6 +353,7 @@ fn migration(error: MigrateError) -> StoreError {
     match error {
         MigrateError::VersionMissing(_) => StoreError::Newer,
         MigrateError::Execute(error) => error.into(),
+        MigrateError::ExecuteMigration(error, _) if has_no_right(&error) => StoreError::NoRight(error),
         error => StoreError::Migrate(error),
     }
 }

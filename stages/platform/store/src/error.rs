@@ -49,6 +49,13 @@ pub enum StoreError {
         /// Its version, without the part behind the dot.
         version: u32,
     },
+    /// Whoever is let in has no right to the tables, or to make them.
+    #[error(
+        "Postgres does not let the user of platformServer.store.postgresUrl make, change and use the tables of the store: make it the \
+         owner of the tables that there are, and GRANT USAGE, CREATE ON SCHEMA public TO it, which since version 15 only the owner \
+         of the database has without that"
+    )]
+    NoRight(#[source] sqlx::Error),
     /// Whoever stands between gives each transaction another connection to Postgres.
     #[error(
         "Postgres is reached through a pooler that gives each transaction another connection: let it keep one for each session \
@@ -217,6 +224,12 @@ impl StoreError {
     }
 }
 
+/// Whether Postgres refuses a statement to this user: a table is not theirs, or there is no schema that they may make one in.
+pub(crate) fn has_no_right(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(said) = error else { return false };
+    matches!(said.code().as_deref(), Some("42501" | "3F000"))
+}
+
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
         Self::Unreadable(error.into())
@@ -243,6 +256,7 @@ impl From<sqlx::Error> for StoreError {
             // Too large, and of the wrong type.
             Some(Ok(18 | 20)) => Self::Unfit(error),
             Some(_) => Self::Refused(error),
+            None if has_no_right(&error) => Self::NoRight(error),
             // A statement that this connection prepared is not there, or one that it did not is.
             None if ["26000", "42P05"].contains(&&*code) => Self::Pooled(error),
             None => match code.get(..2) {

@@ -26,6 +26,7 @@ mod postgres;
 mod proxy;
 mod ranges;
 mod retention;
+mod rights;
 mod rows;
 mod runtimes;
 mod saved_views;

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// More than a store reads over at a time.
 const READERS: usize = 12;
 
-async fn run(url: &str, sql: &'static str) {
+pub(crate) async fn run(url: &str, sql: &'static str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();

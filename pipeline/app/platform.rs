@@ -311,8 +311,7 @@ fn place(config: &Config) -> anyhow::Result<Place> {
         return Ok(Place::Postgres(url.expose_secret().to_owned()));
     }
     if let Some(file) = &*settings.postgres_url_file {
-        let url = std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
-        return Ok(Place::Postgres(url.trim().to_owned()));
+        return Ok(Place::PostgresFile(file.clone()));
     }
     Ok(Place::Sqlite(match &*settings.path {
         Some(path) => path.clone(),

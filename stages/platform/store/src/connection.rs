@@ -90,11 +90,11 @@ impl From<PoolConnection<Sqlite>> for Connection {
 }
 
 /// What a server said within its time. A connection that broke, whose answer may still come, or which has not what was prepared over
-/// it, is not used again.
+/// it, is not used again, and neither is one of a user who has lost their rights: another may have come in their place.
 fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Error>) -> Result<T, StoreError> {
     let is_broken = matches!(said, Err(sqlx::Error::Io(_)));
     let said = said.map_err(StoreError::from);
-    if is_broken || matches!(said, Err(StoreError::Pooled(_))) {
+    if is_broken || matches!(said, Err(StoreError::NoRight(_) | StoreError::Pooled(_))) {
         connection.close_on_drop();
     }
     said

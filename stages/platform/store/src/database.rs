@@ -23,14 +23,14 @@ use crate::file_lock::{FileLock, lock, turn};
 use crate::limits::{self, Limits};
 use crate::lock_wait;
 use crate::migrations::MIGRATIONS;
-use crate::server::{address, of_url, unconnected};
+use crate::server::{ServerPool, address, name, of_url, options_of, unconnected, url_in};
 
 /// Connections that read what somebody asks for, beside the one that writes.
 const READERS: u32 = 4;
 /// Connections by which it is told who asks, beside those: what is read for long keeps nobody out.
 const LOOKUPS: u32 = 4;
 /// Statements that a connection that writes has read: of each for many rows there is one for every power of two.
-const STATEMENTS: usize = 256;
+pub(crate) const STATEMENTS: usize = 256;
 /// Rows of an answer of SQLite's that do not wait for whoever takes them.
 const ROWS: usize = 256;
 /// Pages of the log that are taken over into the file at a time (16 MiB): a page that many commits change is written there once for all
@@ -52,22 +52,23 @@ pub enum Place {
     Sqlite(PathBuf),
     /// A server, by its URL, which may hold a password. It is Postgres 13 or newer.
     Postgres(String),
+    /// The same, by a file that holds its URL: another user or password may come to stand there.
+    PostgresFile(PathBuf),
 }
 
 /// Where it is, for people: of a server neither user nor password.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        let server = match self {
             Self::Sqlite(path) => {
-                write!(f, "{}", std::path::absolute(path).as_ref().unwrap_or(path).display())
+                return write!(f, "{}", std::path::absolute(path).as_ref().unwrap_or(path).display());
             }
-            Self::Postgres(url) => match of_url(url) {
-                Ok(options) => {
-                    let address = address(&options);
-                    write!(f, "{address}/{}", options.get_database().unwrap_or_default())
-                }
-                Err(_) => f.write_str("of the server that is set"),
-            },
+            Self::Postgres(url) => of_url(url),
+            Self::PostgresFile(file) => url_in(file).and_then(|url| of_url(&url)),
+        };
+        match server {
+            Ok(options) => f.write_str(&name(&options)),
+            Err(_) => f.write_str("of the server that is set"),
         }
     }
 }
@@ -76,21 +77,21 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone)]
 enum Pool {
     Sqlite(SqlitePool),
-    Postgres(PgPool, Limits),
+    Postgres(ServerPool),
 }
 
 impl Pool {
     async fn acquire(&self) -> Result<Connection, StoreError> {
-        Ok(match self {
-            Self::Sqlite(pool) => Connection::from(pool.acquire().await?),
-            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
-        })
+        match self {
+            Self::Sqlite(pool) => Ok(Connection::from(pool.acquire().await?)),
+            Self::Postgres(pool) => pool.acquire().await,
+        }
     }
 
     async fn close(&self) {
         match self {
             Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool, _) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
         }
     }
 }
@@ -111,7 +112,8 @@ impl Database {
     pub(crate) async fn open(place: &Place, limits: Limits) -> Result<Self, StoreError> {
         match place {
             Place::Sqlite(path) => Self::open_sqlite(path).await,
-            Place::Postgres(url) => Self::open_postgres(url, limits).await,
+            Place::Postgres(url) => Self::open_postgres(url, None, limits).await,
+            Place::PostgresFile(file) => Self::open_postgres(&url_in(file)?, Some(file), limits).await,
         }
     }
 
@@ -120,21 +122,24 @@ impl Database {
     pub(crate) async fn beside(place: &Place, make: bool) -> Result<Self, StoreError> {
         match place {
             Place::Sqlite(path) => Self::beside_sqlite(path, make).await,
-            Place::Postgres(url) => {
-                let limits = Limits::default();
-                let (pool, options) = connected(url, limits).await?;
-                let mut connection = Connection::to_postgres(pool.acquire().await?, limits);
-                let is_new = is_new(applied(&mut connection).await?.as_ref())?;
-                drop(connection);
-                if is_new && !make {
-                    return Err(StoreError::NoStore(place.to_string()));
-                }
-                if is_new {
-                    migrate(&pool, &options, limits).await?;
-                }
-                Ok(Self::of_one(Pool::Postgres(pool, limits)))
-            }
+            Place::Postgres(url) => Self::beside_postgres(place, url, make).await,
+            Place::PostgresFile(file) => Self::beside_postgres(place, &url_in(file)?, make).await,
         }
+    }
+
+    async fn beside_postgres(place: &Place, url: &str, make: bool) -> Result<Self, StoreError> {
+        let limits = Limits::default();
+        let (pool, options) = connected(url, limits).await?;
+        let mut connection = Connection::to_postgres(pool.acquire().await?, limits);
+        let is_new = is_new(applied(&mut connection).await?.as_ref())?;
+        drop(connection);
+        if is_new && !make {
+            return Err(StoreError::NoStore(place.to_string()));
+        }
+        if is_new {
+            migrate(&pool, &options, limits).await?;
+        }
+        Ok(Self::of_one(Pool::Postgres(ServerPool::new(pool, limits, None))))
     }
 
     async fn beside_sqlite(path: &Path, make: bool) -> Result<Self, StoreError> {
@@ -185,13 +190,16 @@ impl Database {
         Ok(Self { writer, readers, lookups, is_newer: Arc::default(), _lock: Some(Arc::new(lock)) })
     }
 
-    async fn open_postgres(url: &str, limits: Limits) -> Result<Self, StoreError> {
+    /// Opens one whose URL stands in a file, or does not.
+    async fn open_postgres(url: &str, file: Option<&Path>, limits: Limits) -> Result<Self, StoreError> {
         let (writer, options) = connected(url, limits).await?;
         migrate(&writer, &options, limits).await?;
         let some = |most| limits.watch(PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE));
         let readers = some(READERS).connect_lazy_with(options.clone());
         let lookups = some(LOOKUPS).connect_lazy_with(options);
-        let [writer, readers, lookups] = [writer, readers, lookups].map(|pool| Pool::Postgres(pool, limits));
+        let file: Option<Arc<Path>> = file.map(Arc::from);
+        let [writer, readers, lookups] = [writer, readers, lookups]
+            .map(|pool| Pool::Postgres(ServerPool::new(pool, limits, file.clone())));
         Ok(Self { writer, readers, lookups, is_newer: Arc::default(), _lock: None })
     }
 
@@ -232,9 +240,7 @@ impl Database {
 
 /// A pool of one connection to a server that is new enough, and how it is connected to.
 async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOptions), StoreError> {
-    let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
-    // No number here is a fraction, and poolers refuse whoever asks how these are written.
-    let options = options.statement_cache_capacity(STATEMENTS).extra_float_digits(None);
+    let options = options_of(url)?;
     // The pool would wait for one that does not run as for one that starts, and not say why.
     let first = tokio::time::timeout(PATIENCE, options.connect()).await;
     let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
@@ -364,6 +370,7 @@ impl std::fmt::Debug for Place {
         match self {
             Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
             Self::Postgres(_) => f.write_str("Postgres"),
+            Self::PostgresFile(file) => f.debug_tuple("PostgresFile").field(file).finish(),
         }
     }
 }

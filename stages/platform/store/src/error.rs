@@ -41,6 +41,17 @@ pub enum StoreError {
         /// Its word for why.
         code: String,
     },
+    /// The file of the URL names another server, or another database of it, while the one before lets nobody in.
+    #[error(
+        "the store is in {from}, which lets this user in no longer, and the file of its URL names {to} now: restart the platform to \
+         open the store that is there"
+    )]
+    Moved {
+        /// Where it is.
+        from: String,
+        /// What the file names.
+        to: String,
+    },
     /// Postgres lacks what the tables are made of.
     #[error("Postgres at {address} is of version {version}: 13 or newer is needed")]
     OldPostgres {
@@ -210,14 +221,16 @@ impl StoreError {
 
     /// Whether it may be the fault of the connection, so that another one may do better.
     pub(crate) const fn may_be_of_the_connection(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::Pooled(_))
+        matches!(self, Self::Away(_) | Self::NoRight(_) | Self::Pooled(_))
     }
 
     /// For metrics.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         match self {
-            Self::Away(_) | Self::Unconnected { .. } => Reason::Unreachable,
+            Self::Away(_) | Self::Unconnected { .. } | Self::NotLetIn { .. } | Self::Moved { .. } => {
+                Reason::Unreachable
+            }
             Self::Closed => Reason::Stopping,
             _ => Reason::Io,
         }

@@ -1,13 +1,91 @@
-//! A Postgres server: what its URL says, and why it cannot be connected to.
+//! A Postgres server: what its URL says, connections to it, and why there are none.
 //!
-//! takes: a URL - gives: how the server is connected to - fails: with [`StoreError`], which names neither user nor password
+//! takes: a URL, or the file that holds one - gives: connections, also once another user or password stands in that file - fails: with
+//! [`StoreError`], which names neither user nor password
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::{ConnectOptions as _, PgPool};
 
+use crate::connection::Connection;
+use crate::database::STATEMENTS;
 use crate::error::StoreError;
+use crate::limits::Limits;
 
 /// What a URL calls the file of certificate authorities.
 const AUTHORITIES: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
+
+/// Connections of one kind to a server; cloning shares.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerPool {
+    pool: PgPool,
+    limits: Limits,
+    /// Where its URL stands, if in a file.
+    file: Option<Arc<Path>>,
+}
+
+impl ServerPool {
+    pub(crate) const fn new(pool: PgPool, limits: Limits, file: Option<Arc<Path>>) -> Self {
+        Self { pool, limits, file }
+    }
+
+    pub(crate) async fn acquire(&self) -> Result<Connection, StoreError> {
+        let mut acquired = self.pool.acquire().await;
+        // The server is there, and does not let in whom the file named so far.
+        if matches!(acquired, Err(sqlx::Error::Database(_)))
+            && let Some(file) = &self.file
+        {
+            self.follow(file).await?;
+            acquired = self.pool.acquire().await;
+            if acquired.is_ok() {
+                tracing::info!("Postgres lets in whom the file of its URL names now");
+            }
+        }
+        match acquired {
+            Ok(connection) => Ok(Connection::to_postgres(connection, self.limits)),
+            Err(error @ sqlx::Error::Database(_)) => Err(unconnected(&self.pool.connect_options(), error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Connects from now on as the file says now. Another server, or another database, is another store, which is to be opened.
+    async fn follow(&self, file: &Path) -> Result<(), StoreError> {
+        let url = url_read(file, tokio::fs::read_to_string(file).await)?;
+        let (known, now) = (self.pool.connect_options(), options_of(&url)?);
+        // Where no database is named it is the one that is called as the user.
+        let database =
+            |options: &PgConnectOptions| options.get_database().unwrap_or(options.get_username()).to_owned();
+        if address(&known) != address(&now) || database(&known) != database(&now) {
+            return Err(StoreError::Moved { from: name(&known), to: name(&now) });
+        }
+        self.pool.set_connect_options(now);
+        Ok(())
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// The URL that stands in a file.
+pub(crate) fn url_in(file: &Path) -> Result<String, StoreError> {
+    url_read(file, std::fs::read_to_string(file))
+}
+
+fn url_read(file: &Path, read: io::Result<String>) -> Result<String, StoreError> {
+    let failed = |source| StoreError::File { act: "read", path: file.display().to_string(), source };
+    Ok(read.map_err(failed)?.trim().to_owned())
+}
+
+/// How the server of a URL is connected to.
+pub(crate) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
+    // No number here is a fraction, and poolers refuse whoever asks how these are written.
+    Ok(options.statement_cache_capacity(STATEMENTS).extra_float_digits(None))
+}
 
 /// Why a server cannot be connected to, with its address, which holds neither user nor password.
 pub(crate) fn unconnected(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
@@ -48,6 +126,11 @@ fn names_authorities(url: &str) -> bool {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.any(|(name, file)| AUTHORITIES.contains(&name) && !file.is_empty())
         || std::env::var_os("PGSSLROOTCERT").is_some()
+}
+
+/// A server and a database of it, for people: neither user nor password.
+pub(crate) fn name(options: &PgConnectOptions) -> String {
+    format!("{}/{}", address(options), options.get_database().unwrap_or_default())
 }
 
 /// A server's host, or the folder of its socket, and its port.

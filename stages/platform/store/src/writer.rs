@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pipeline_core::Reason;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
@@ -136,7 +137,7 @@ async fn keep(
                 error = &error as &dyn std::error::Error,
                 "reports cannot be kept: none is acknowledged"
             );
-            let again = matches!(error, StoreError::Away(_));
+            let again = matches!(error.reason(), Reason::Unreachable);
             let error = Arc::new(error);
             group.into_iter().for_each(|keeping| keeping.answered(Err(error.clone())));
             if again {

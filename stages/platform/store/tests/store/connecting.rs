@@ -26,6 +26,10 @@ fn where_a_store_is_is_told_without_user_and_password() {
     ] {
         assert_eq!(Place::Postgres(url.to_owned()).to_string(), said);
     }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "postgres://reader:hidden@db.example.com/fleet\n").unwrap();
+    assert_eq!(Place::PostgresFile(file.path().into()).to_string(), "db.example.com:5432/fleet");
+    assert_eq!(Place::PostgresFile("/none/url".into()).to_string(), "of the server that is set");
     assert_eq!(Place::Sqlite("/data/platform.db".into()).to_string(), "/data/platform.db");
 }
 

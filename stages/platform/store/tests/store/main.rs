@@ -27,6 +27,7 @@ mod proxy;
 mod ranges;
 mod retention;
 mod rights;
+mod rotated;
 mod rows;
 mod runtimes;
 mod saved_views;

@@ -42,6 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The oldest Postgres whose words the tables and statements are written in, as it numbers itself: 13.
 const OLDEST: u32 = 130_000;
 
+/// How Postgres calls the encoding that has every character.
+const UTF8: &str = "UTF8";
+
 /// What Postgres says while it starts, and while it has as many connections as it takes.
 const STARTING: [&str; 2] = ["57P03", "53300"];
 
@@ -264,7 +267,21 @@ async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOption
 
 /// Makes the tables of a server, or brings them to this version's shape.
 async fn migrate(pool: &PgPool, options: &PgConnectOptions, limits: Limits) -> Result<(), StoreError> {
-    let applied = applied(&mut Connection::to_postgres(pool.acquire().await?, limits)).await?;
+    let mut connection = Connection::to_postgres(pool.acquire().await?, limits);
+    let applied = applied(&mut connection).await?;
+    let encoding = connection.row("SELECT current_setting('server_encoding')", &[]).await?;
+    let encoding = encoding.map_or(Ok(UTF8.to_owned()), |row| row.text(0))?;
+    drop(connection);
+    if encoding != UTF8 {
+        if applied.is_none() {
+            return Err(StoreError::Encoding { name: name(options), encoding });
+        }
+        tracing::warn!(
+            encoding,
+            "the database of the store is not encoded as UTF8: no report is kept that has a character which it has not; put a dump of \
+             it into one that is"
+        );
+    }
     if applied.is_some_and(|applied| lacks(&applied)) {
         tracing::info!("the tables of the store change, as soon as no other process does the same");
     }

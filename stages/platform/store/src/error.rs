@@ -60,6 +60,17 @@ pub enum StoreError {
         /// Its version, without the part behind the dot.
         version: u32,
     },
+    /// The database has not every character that may be reported.
+    #[error(
+        "the database {name} is encoded as {encoding}, which has not every character that may be reported: make one with \
+         CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+    )]
+    Encoding {
+        /// Its server and what it is called.
+        name: String,
+        /// Its encoding.
+        encoding: String,
+    },
     /// Whoever is let in has no right to the tables, or to make them.
     #[error(
         "Postgres does not let the user of platformServer.store.postgresUrl make, change and use the tables of the store: make it the \

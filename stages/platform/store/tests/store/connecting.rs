@@ -1,11 +1,15 @@
 //! What is said where Postgres cannot be connected to, when a store is opened.
 
 use std::error::Error as _;
+use std::sync::Mutex;
 
-use stages_platform_store::{Place, tokens};
+use stages_platform_store::{Outcome, Place, create_token, tokens};
+use tempfile::NamedTempFile;
 
 use crate::postgres::Server;
 use crate::proxy::Proxy;
+use crate::servers::run;
+use crate::support::{open, report};
 
 async fn refused(url: &str) -> (String, Option<String>) {
     let error = tokens(&Place::Postgres(url.to_owned())).await.expect_err("nobody is there");
@@ -26,7 +30,7 @@ fn where_a_store_is_is_told_without_user_and_password() {
     ] {
         assert_eq!(Place::Postgres(url.to_owned()).to_string(), said);
     }
-    let file = tempfile::NamedTempFile::new().unwrap();
+    let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "postgres://reader:hidden@db.example.com/fleet\n").unwrap();
     assert_eq!(Place::PostgresFile(file.path().into()).to_string(), "db.example.com:5432/fleet");
     assert_eq!(Place::PostgresFile("/none/url".into()).to_string(), "of the server that is set");
@@ -102,4 +106,36 @@ async fn a_server_that_is_too_old_is_told_before_any_table_is_made_in_it() {
     let place = Place::Postgres(proxy.url.clone());
     let none = format!("there is no store {place}: start the platform, or make a token");
     assert_eq!(refused(&proxy.url).await, (none, None));
+}
+
+#[tokio::test]
+async fn a_database_without_every_character_is_refused_when_it_is_new_and_told_of_when_it_is_in_use() {
+    let server = Server::start().await;
+    let place = Place::Postgres(server.latin_database().await);
+    let error = create_token(&place, "prod").await.unwrap_err();
+    let said = format!(
+        "the database {place} is encoded as LATIN1, which has not every character that may be reported: make one with \
+         CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+    );
+    assert_eq!(error.to_string(), said);
+    let none = format!("there is no store {place}: start the platform, or make a token");
+    assert_eq!(tokens(&place).await.unwrap_err().to_string(), none);
+
+    // As one that is in use for long.
+    let url = server.database().await;
+    let place = Place::Postgres(url.clone());
+    open(&place).await.close().await;
+    let latin =
+        "UPDATE pg_database SET encoding = pg_char_to_encoding('LATIN1') WHERE datname = current_database()";
+    run(&url, latin).await;
+    let log = NamedTempFile::new().unwrap();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(log.reopen().unwrap()));
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let opened = open(&place).await;
+    drop(guard);
+    let said = std::fs::read_to_string(log.path()).unwrap();
+    assert!(said.contains("the database of the store is not encoded as UTF8"), "{said}");
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    opened.close().await;
 }

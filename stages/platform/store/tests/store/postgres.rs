@@ -111,6 +111,11 @@ impl Server {
         self.made("TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en'").await
     }
 
+    /// A new database that has no letters but those of Western Europe.
+    pub(crate) async fn latin_database(&self) -> String {
+        self.made("TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'").await
+    }
+
     async fn made(&self, how: &str) -> String {
         let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
         let name = format!("d{:016x}", fastrand::u64(..));

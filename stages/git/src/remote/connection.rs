@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::FetchError;
 use super::http::HttpExchange;
 use super::packet::{self, Packet};
 use super::slots::Slot;
 use super::ssh::SshChannel;
+use super::{FetchError, RepositoryUrl};
 
 /// A conversation with a server. Nothing waits longer than `idle` for its next bytes.
 pub(super) struct Connection {
@@ -34,9 +34,12 @@ impl Connection {
         Self { way, host, idle, buffer: BytesMut::new(), silent: true, slot }
     }
 
-    /// The server has not sent a byte.
-    pub(super) fn is_silent(&self) -> bool {
-        self.silent
+    /// Why an SSH host ended before it sent a byte: it says so beside the stream, or has no such repository. `None` where it sent
+    /// something, or where HTTP is spoken.
+    pub(super) fn refusal_at_once(&self, url: &RepositoryUrl) -> Option<FetchError> {
+        let Way::Ssh(channel) = &self.way else { return None };
+        let none = || FetchError::NoRepository { url: url.to_string() };
+        self.silent.then(|| channel.refusal().map_or_else(none, |words| self.refusal(&words)))
     }
 
     /// Sends a request; what is read from now on is its answer.

@@ -88,7 +88,7 @@ fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
 pub(super) async fn refs(url: &RepositoryUrl, reach: &Reach<'_>) -> Result<Vec<Ref>, FetchError> {
     let mut connection = connect(url, Service::Upload, reach).await?;
     let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
-    Ok(Advertised::read(&mut connection, &prefixes).await?.refs)
+    Ok(advertised(url, &mut connection, &prefixes).await?.refs)
 }
 
 /// Pushes, over HTTP.
@@ -98,6 +98,18 @@ pub(super) async fn push(
     reach: &Reach<'_>,
 ) -> Result<Pushed, FetchError> {
     push.over(&mut connect(url, Service::Receive, reach).await?).await
+}
+
+/// What a server says that it has, or why it refuses.
+async fn advertised(
+    url: &RepositoryUrl,
+    connection: &mut Connection,
+    prefixes: &[String],
+) -> Result<Advertised, FetchError> {
+    match Advertised::read(connection, prefixes).await {
+        Err(error @ FetchError::Protocol { .. }) => Err(connection.refusal_at_once(url).unwrap_or(error)),
+        other => other,
+    }
 }
 
 async fn connect(url: &RepositoryUrl, service: Service, reach: &Reach<'_>) -> Result<Connection, FetchError> {
@@ -135,15 +147,7 @@ impl Session<'_> {
         connection: &mut Connection,
         prefixes: &[String],
     ) -> Result<Advertised, FetchError> {
-        match Advertised::read(connection, prefixes).await {
-            // An SSH host that ends before it says anything has no such repository, and says so beside the stream.
-            Err(FetchError::Protocol { .. })
-                if connection.is_silent() && self.url.scheme() == Scheme::Ssh =>
-            {
-                Err(FetchError::NoRepository { url: self.url.to_string() })
-            }
-            other => other,
-        }
+        advertised(self.url, connection, prefixes).await
     }
 
     /// Fetches all branches, and looks for a commit among what they follow.

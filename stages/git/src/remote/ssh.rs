@@ -6,13 +6,12 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use russh::client::{self, AuthResult, Handle};
 use russh::keys::ssh_key::PublicKey;
 use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
-use russh::{ChannelStream, Preferred, kex, mac};
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Preferred, kex, mac};
 use secrecy::ExposeSecret as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::credentials::Credential;
 use super::hosts::{Judgement, KnownHosts};
@@ -24,6 +23,20 @@ const KEX: [kex::Name; 4] =
     [kex::ECDH_SHA2_NISTP256, kex::ECDH_SHA2_NISTP384, kex::ECDH_SHA2_NISTP521, kex::DH_G14_SHA1];
 /// The least, the preferred and the largest group that a host may choose, in bits: those of OpenSSH.
 const GROUP: [usize; 3] = [2_048, 8_192, 8_192];
+/// The number of the stream beside that of the protocol: what a program writes of its errors.
+const ERRORS: u32 = 1;
+/// Bytes that are kept of it.
+const MOST_SAID: usize = 4_096;
+/// What hosts write before what they say.
+const BEFORE: [&str; 6] = ["remote:", "ERROR:", "error:", "FATAL:", "fatal:", "GitLab:"];
+/// What hosts say where there is no such repository, or none that whoever asks may see.
+const NONE: [&str; 5] = [
+    "not found",
+    "could not be found",
+    "cannot find",
+    "does not exist",
+    "does not appear to be a git repository",
+];
 
 /// What the SSH way is given.
 pub(super) struct SshCall<'a> {
@@ -35,8 +48,11 @@ pub(super) struct SshCall<'a> {
 
 /// A channel on which a host speaks Git's protocol.
 pub(super) struct SshChannel {
-    stream: ChannelStream<client::Msg>,
+    read: ChannelReadHalf,
+    write: ChannelWriteHalf<client::Msg>,
     host: String,
+    /// What the host wrote beside the stream.
+    said: Vec<u8>,
     // The connection ends with it.
     _handle: Handle<HostKey>,
 }
@@ -147,30 +163,61 @@ impl SshChannel {
         let path = call.url.ssh_path().replace('\'', r"'\''");
         let command = format!("git-upload-pack '{path}'");
         channel.exec(true, command).await.map_err(|error| failed(&error))?;
-        Ok(Self { stream: channel.into_stream(), host, _handle: handle })
+        let (read, write) = channel.split();
+        Ok(Self { read, write, host, said: Vec::new(), _handle: handle })
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
-        let sent = async {
-            self.stream.write_all(bytes).await?;
-            self.stream.flush().await
-        };
-        sent.await.map_err(|_| self.ended())
+        self.write.data(bytes).await.map_err(|_| self.ended())
     }
 
     /// The next bytes; `None` at the end.
     pub(super) async fn read(&mut self) -> Result<Option<Bytes>, FetchError> {
-        let mut buffer = BytesMut::with_capacity(64 * 1024);
-        match self.stream.read_buf(&mut buffer).await {
-            Ok(0) => Ok(None),
-            Ok(_) => Ok(Some(buffer.freeze())),
-            Err(_) => Err(self.ended()),
+        loop {
+            match self.read.wait().await {
+                Some(ChannelMsg::Data { data }) if !data.is_empty() => return Ok(Some(data)),
+                Some(ChannelMsg::ExtendedData { data, ext: ERRORS }) => {
+                    let room = MOST_SAID.saturating_sub(self.said.len());
+                    self.said.extend(data.iter().take(room));
+                }
+                Some(ChannelMsg::Failure) => {
+                    let message = "it does not run git-upload-pack".to_owned();
+                    return Err(FetchError::Remote { host: self.host.clone(), message });
+                }
+                Some(ChannelMsg::Eof | ChannelMsg::Close) => return Ok(None),
+                Some(_) => {}
+                // A host that means to end says so.
+                None => return Err(self.ended()),
+            }
         }
+    }
+
+    /// Why the host refused, as it wrote beside the stream; `None` where it wrote nothing, or that there is no such repository.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let words = words(&self.said);
+        let lower = words.to_lowercase();
+        // A shell that does not find the program tells nothing of the repository.
+        let is_of_none = !lower.contains("git-upload-pack") && NONE.iter().any(|told| lower.contains(told));
+        (!words.is_empty() && !is_of_none).then_some(words)
     }
 
     fn ended(&self) -> FetchError {
         FetchError::Connect { host: self.host.clone(), why: "the connection broke".to_owned() }
     }
+}
+
+/// What a host wrote, in one line, without what it is framed by.
+fn words(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let lines = said.lines().map(|line| {
+        let mut line = line.trim();
+        while let Some(rest) = BEFORE.iter().find_map(|word| line.strip_prefix(*word)) {
+            line = rest.trim_start();
+        }
+        line
+    });
+    let lines: Vec<&str> = lines.filter(|line| line.contains(char::is_alphanumeric)).collect();
+    lines.join(" ")
 }
 
 /// What the host may prove itself with: keys of the kinds that are known of it. Of an unknown host any, to name its key.

@@ -19,11 +19,23 @@ fn key(seed: u8) -> PrivateKey {
     PrivateKey::from(pair)
 }
 
+/// What a host does in place of running `git upload-pack`.
+#[derive(Clone, Copy)]
+enum Refusal {
+    /// It says this beside the stream, and ends.
+    Says(&'static str),
+    /// It ends the connection, and says nothing.
+    Breaks,
+    /// It runs no commands.
+    RunsNothing,
+}
+
 /// An SSH host that runs `git upload-pack` for one key.
 struct Host {
     allowed: PublicKey,
     /// It lets `GIT_PROTOCOL` through.
     second_version: bool,
+    refusal: Option<Refusal>,
     protocol: String,
     stdin: Option<tokio::process::ChildStdin>,
 }
@@ -65,6 +77,18 @@ impl server::Handler for Host {
         command: &[u8],
         session: &mut Session,
     ) -> Result<(), Self::Error> {
+        match self.refusal {
+            Some(Refusal::Says(text)) => {
+                session.channel_success(channel)?;
+                session.extended_data(channel, 1, text)?;
+                session.exit_status_request(channel, 1)?;
+                session.eof(channel)?;
+                return session.close(channel);
+            }
+            Some(Refusal::Breaks) => return Err(russh::Error::Disconnect),
+            Some(Refusal::RunsNothing) => return session.channel_failure(channel),
+            None => {}
+        }
         let mut child = tokio::process::Command::new("sh")
             .arg("-c")
             .arg(String::from_utf8_lossy(command).into_owned())
@@ -139,6 +163,10 @@ pub(crate) fn no_repository(url: &str) -> String {
 
 /// Serves on a free port, which it gives.
 async fn serve(host_key: u8, second_version: bool) -> u16 {
+    serve_or(host_key, second_version, None).await
+}
+
+async fn serve_or(host_key: u8, second_version: bool, refusal: Option<Refusal>) -> u16 {
     let config = server::Config {
         keys: vec![key(host_key)],
         auth_rejection_time: std::time::Duration::ZERO,
@@ -150,7 +178,7 @@ async fn serve(host_key: u8, second_version: bool) -> u16 {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let allowed = key(1).public_key().clone();
-            let host = Host { allowed, second_version, protocol: String::new(), stdin: None };
+            let host = Host { allowed, second_version, refusal, protocol: String::new(), stdin: None };
             let config = config.clone();
             tokio::spawn(async move {
                 if let Ok(session) = server::run_stream(config, stream, host).await {
@@ -255,6 +283,57 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
     cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
     let none = format!("ssh://git@127.0.0.1:{port}/none.git");
     assert_eq!(cache.refusal(&none, "main").await, no_repository(&none));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_host_says_of_a_refusal_is_told() {
+    const OF_GITHUB: &str = "ERROR: The `acme' organization has enabled or enforced SAML SSO. To access\n\
+        this repository, you must use the HTTPS remote with a personal access token.\n\n";
+    const OF_GITLAB: &str = "remote: \r\nremote: ========================================\r\nremote: \r\n\
+        remote: ERROR: This endpoint has been requested too many times. Try again later.\r\nremote: \r\n";
+    for (refusal, told) in [
+        (
+            Refusal::Says(OF_GITHUB),
+            "The `acme' organization has enabled or enforced SAML SSO. To access this repository, you must use the HTTPS remote with a personal access token.",
+        ),
+        (Refusal::Says(OF_GITLAB), "This endpoint has been requested too many times. Try again later."),
+        (
+            Refusal::Says("bash: line 1: git-upload-pack: command not found\n"),
+            "bash: line 1: git-upload-pack: command not found",
+        ),
+        (Refusal::RunsNothing, "it does not run git-upload-pack"),
+    ] {
+        let port = serve_or(2, true, Some(refusal)).await;
+        let cache = Cache::new(|_| {}).await;
+        cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
+        let url = format!("ssh://git@127.0.0.1:{port}/team/a.git");
+        assert_eq!(cache.refusal(&url, "main").await, format!("127.0.0.1:{port} refused: {told}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_has_no_such_repository_or_broke_off_is_told_as_such() {
+    for (refusal, is_none) in [
+        (Refusal::Says("ERROR: Repository not found.\n"), true),
+        (
+            Refusal::Says(
+                "remote: \nremote: ERROR: The project you were looking for could not be found or you don't have permission to view it.\n",
+            ),
+            true,
+        ),
+        (Refusal::Says("\n"), true),
+        (Refusal::Breaks, false),
+    ] {
+        let port = serve_or(2, true, Some(refusal)).await;
+        let cache = Cache::new(|_| {}).await;
+        cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
+        let url = format!("ssh://git@127.0.0.1:{port}/team/a.git");
+        let wanted = match is_none {
+            true => no_repository(&url),
+            false => format!("cannot connect to 127.0.0.1:{port}: the connection broke"),
+        };
+        assert_eq!(cache.refusal(&url, "main").await, wanted);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

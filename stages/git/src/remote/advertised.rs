@@ -10,6 +10,8 @@ use super::packet::{Packet, delimiter, flush, line, text};
 const MOST_REFS: usize = 200_000;
 /// Bytes of their names.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// Other names that are passed over, such as those of pull requests: nothing of them is kept.
+const MOST_OTHERS: usize = 2_000_000;
 /// Characters of a name; git itself cannot keep longer ones in files.
 const LONGEST: usize = 1_024;
 
@@ -28,6 +30,15 @@ impl Ref {
     pub(super) fn commit(&self) -> Oid {
         self.peeled.unwrap_or(self.target)
     }
+}
+
+/// How much a server named so far.
+#[derive(Default)]
+struct Named {
+    /// Bytes of names that were asked for.
+    bytes: usize,
+    /// Names that were not.
+    others: usize,
 }
 
 /// What a server says of a repository.
@@ -57,7 +68,7 @@ impl Advertised {
             return found.list(connection, prefixes).await;
         }
         let mut next = first;
-        let mut bytes = 0;
+        let mut so_far = Named::default();
         while let Packet::Data(data) = next {
             let of = text(&data);
             let of = match of.split_once('\0') {
@@ -71,13 +82,10 @@ impl Advertised {
                 return Err(connection.refusal(message));
             }
             if of != "version 1" && !of.starts_with("shallow ") {
-                found.named(connection, &of, &mut bytes)?;
+                found.named(connection, prefixes, &of, &mut so_far)?;
             }
             next = connection.packet().await?;
         }
-        found.refs.retain(|of| {
-            of.name == "HEAD" || prefixes.iter().any(|prefix| of.name.starts_with(prefix.as_str()))
-        });
         Ok(found)
     }
 
@@ -113,7 +121,7 @@ impl Advertised {
         }
         flush(&mut request);
         connection.send(request).await?;
-        let mut bytes = 0;
+        let mut so_far = Named::default();
         loop {
             match connection.packet().await? {
                 Packet::Data(data) => {
@@ -121,15 +129,22 @@ impl Advertised {
                     if let Some(message) = of.strip_prefix("ERR ") {
                         return Err(connection.refusal(message));
                     }
-                    self.named(connection, &of, &mut bytes)?;
+                    self.named(connection, prefixes, &of, &mut so_far)?;
                 }
                 _ => return Ok(self),
             }
         }
     }
 
-    /// `<id> <name>`, in the second version with attributes after it; `<id> <name>^{}` in the first names a tag's commit.
-    fn named(&mut self, connection: &Connection, of: &str, bytes: &mut usize) -> Result<(), FetchError> {
+    /// `<id> <name>`, in the second version with attributes after it; `<id> <name>^{}` in the first names a tag's commit. A server of
+    /// the first names all that it has, one of the second may.
+    fn named(
+        &mut self,
+        connection: &Connection,
+        prefixes: &[String],
+        of: &str,
+        so_far: &mut Named,
+    ) -> Result<(), FetchError> {
         let broken = || connection.broken("a line of its list of branches is none");
         let mut words = of.split(' ');
         let (Some(id), Some(name)) = (words.next(), words.next()) else { return Err(broken()) };
@@ -138,8 +153,15 @@ impl Advertised {
             return Ok(());
         }
         let id = Oid::from_str(id).ok().filter(|_| id.len() == 40).ok_or_else(broken)?;
-        *bytes += name.len();
-        if self.refs.len() >= MOST_REFS || *bytes > MOST_BYTES {
+        if name != "HEAD" && !prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())) {
+            so_far.others += 1;
+            return match so_far.others > MOST_OTHERS {
+                true => Err(connection.broken("it names more than 2,000,000 pull requests and the like")),
+                false => Ok(()),
+            };
+        }
+        so_far.bytes += name.len();
+        if self.refs.len() >= MOST_REFS || so_far.bytes > MOST_BYTES {
             return Err(connection.broken("it names more than 200,000 branches and tags"));
         }
         if let Some(tag) = name.strip_suffix("^{}") {

@@ -115,6 +115,23 @@ async fn only_what_is_asked_for_is_fetched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn however_many_pull_requests_a_server_of_the_first_version_names_its_branches_are_fetched() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let head = git(&path, &["rev-parse", "main"]);
+    let mut packed = "# pack-refs with: peeled fully-peeled sorted \n".to_owned();
+    packed.extend((0..200_001).map(|number| format!("{head} refs/pull/{number:06}/merge\n")));
+    std::fs::write(path.join("packed-refs"), packed).unwrap();
+    git(&path, &["-c", "user.name=A", "-c", "user.email=a@b", "tag", "-a", "-m", "One", "v1", "main"]);
+    let serving = Serving { first_version: true, ..Serving::new(&forge) };
+    let url = format!("{}/a.git", serving.http().await);
+    let cache = Cache::new(|_| {}).await;
+    for revision in ["main", "v1", "refs/pull/000007/merge"] {
+        assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), head, "{revision}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_branch_that_was_pushed_over_is_followed() {
     let forge = Forge::new();
     let path = forge.repository("a");

@@ -74,6 +74,7 @@ impl Advertised {
             let of = match of.split_once('\0') {
                 Some((of, capabilities)) => {
                     found.capabilities = capabilities.split(' ').map(str::to_owned).collect();
+                    found.capabilities.iter().try_for_each(|of| check_format(connection, of))?;
                     of.to_owned()
                 }
                 None => of,
@@ -97,11 +98,7 @@ impl Advertised {
     async fn capabilities(&mut self, connection: &mut Connection) -> Result<(), FetchError> {
         while let Packet::Data(data) = connection.packet().await? {
             let of = text(&data);
-            if of.strip_prefix("object-format=").is_some_and(|format| format != "sha1") {
-                return Err(
-                    connection.broken("its repository names objects by SHA-256, which is not supported")
-                );
-            }
+            check_format(connection, &of)?;
             if self.capabilities.len() < 256 {
                 self.capabilities.push(of);
             }
@@ -176,5 +173,15 @@ impl Advertised {
             self.refs.push(Ref { name: name.to_owned(), target: id, peeled });
         }
         Ok(())
+    }
+}
+
+/// Refuses a server by the capability that says that its repository names objects otherwise than by SHA-1.
+fn check_format(connection: &Connection, capability: &str) -> Result<(), FetchError> {
+    match capability.strip_prefix("object-format=") {
+        Some(format) if format != "sha1" => {
+            Err(connection.broken("its repository names objects by SHA-256, which is not supported"))
+        }
+        _ => Ok(()),
     }
 }

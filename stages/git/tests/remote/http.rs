@@ -132,6 +132,28 @@ async fn however_many_pull_requests_a_server_of_the_first_version_names_its_bran
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repository_of_sha_256_is_named_as_such_in_both_versions_of_the_protocol() {
+    let forge = Forge::new();
+    let folder = forge.folder.path();
+    git(folder, &["init", "-q", "--bare", "-b", "main", "--object-format=sha256", "a.git"]);
+    let path = folder.join("a.git");
+    let tree = git(&path, &["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let commit = git(&path, &["commit-tree", "-m", "One", &tree]);
+    git(&path, &["update-ref", "refs/heads/main", &commit]);
+    assert_eq!(commit.len(), 64);
+    for first_version in [false, true] {
+        let server = Serving { first_version, ..Serving::new(&forge) }.http().await;
+        let cache = Cache::new(|_| {}).await;
+        let refusal = cache.refusal(&format!("{server}/a.git"), "main").await;
+        let host = server.trim_start_matches("http://");
+        let wanted = format!(
+            "{host} does not answer as a Git server does: its repository names objects by SHA-256, which is not supported"
+        );
+        assert_eq!(refusal, wanted, "first version: {first_version}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_branch_that_was_pushed_over_is_followed() {
     let forge = Forge::new();
     let path = forge.repository("a");

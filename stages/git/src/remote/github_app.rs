@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn nothing_secret_is_shown() {
         let shown = format!("{:?}", app(KEY));
-        let wanted = r#"GitHubApp { id: 7, installation: None, api: RepositoryUrl { text: "https://api.github.com", below_home: false }, key: SecretBox<str>([REDACTED]) }"#;
+        let wanted = r#"GitHubApp { id: 7, installation: None, api: RepositoryUrl { text: "https://api.github.com", below_home: false, literal: None }, key: SecretBox<str>([REDACTED]) }"#;
         assert_eq!(shown, wanted);
     }
 }

@@ -26,6 +26,8 @@ pub struct RepositoryUrl {
     text: String,
     /// Its path is below the home of its user: `host:path` without a slash.
     below_home: bool,
+    /// Below a slash, the path of `host:path` where it holds a `%`, which stands for itself there.
+    literal: Option<String>,
 }
 
 impl RepositoryUrl {
@@ -45,9 +47,9 @@ impl RepositoryUrl {
             return Err(refused("its path leads upwards"));
         }
         if let Some(path) = text.strip_prefix('/') {
-            return Ok(Self { text: format!("file:///{path}"), below_home: false });
+            return Ok(Self { text: format!("file:///{path}"), below_home: false, literal: None });
         }
-        let mut below_home = false;
+        let (mut below_home, mut literal) = (false, None);
         let whole = match text.split_once("://") {
             Some(_) => text.to_owned(),
             None => match text.split_once(':') {
@@ -58,6 +60,8 @@ impl RepositoryUrl {
                         && !path.starts_with(':') =>
                 {
                     below_home = !path.starts_with('/');
+                    // One with a `%` that leads upwards was refused above: it leads nowhere else than the text does.
+                    literal = path.contains('%').then(|| format!("/{}", path.trim_matches('/')));
                     format!("ssh://{host}/{}", path.trim_start_matches('/'))
                 }
                 _ => {
@@ -96,7 +100,7 @@ impl RepositoryUrl {
             // The user of an address is no part of where it is; credentials are found by the address.
             let _ = url.set_username("");
         }
-        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), below_home })
+        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), below_home, literal })
     }
 
     /// As it is shown.
@@ -130,8 +134,10 @@ impl RepositoryUrl {
 
     /// The path as the host of an SSH address is asked for it.
     pub(super) fn ssh_path(&self) -> String {
-        let path = self.url().map(|url| url.path().to_owned()).unwrap_or_default();
-        let path = percent_encoding::percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        let path = self.literal.clone().unwrap_or_else(|| {
+            let path = self.url().map(|url| url.path().to_owned()).unwrap_or_default();
+            percent_encoding::percent_decode_str(&path).decode_utf8_lossy().into_owned()
+        });
         // `/~user/path` is below that user's home.
         if self.below_home || path.starts_with("/~") { path.replacen('/', "", 1) } else { path }
     }
@@ -139,9 +145,10 @@ impl RepositoryUrl {
     /// A name for its directory: no two addresses share one, nor two projects, and nothing of an address stands in it.
     pub(super) fn directory(&self, project: Option<&str>) -> String {
         let below_home = if self.below_home { "~" } else { "" };
-        // No address holds a new line.
+        // No address holds a tab or a new line.
+        let literal = self.literal.as_ref().map_or_else(String::new, |path| format!("\t{path}"));
         let of = project.map_or_else(String::new, |project| format!("\n{project}"));
-        let digest = Sha256::digest(format!("{}{below_home}{of}", self.text));
+        let digest = Sha256::digest(format!("{}{below_home}{literal}{of}", self.text));
         format!("{}.git", hex::encode(&digest[..16]))
     }
 }
@@ -215,6 +222,9 @@ mod tests {
             ("git@example.com:team/a.git", "team/a.git"),
             ("git@example.com:/srv/a.git", "/srv/a.git"),
             ("ssh://git@example.com/srv/a%20b.git", "/srv/a b.git"),
+            ("git@example.com:v3/team/My Project/a", "v3/team/My Project/a"),
+            ("git@example.com:v3/team/My%20Project/a", "v3/team/My%20Project/a"),
+            ("git@example.com:/srv/100%.git/", "/srv/100%.git"),
             ("ssh://git@example.com/~ada/a.git", "~ada/a.git"),
         ] {
             assert_eq!(RepositoryUrl::read(text).unwrap().ssh_path(), path, "{text}");
@@ -227,6 +237,7 @@ mod tests {
         let name = |text| of(text, None);
         assert_eq!(name("https://example.com/a"), name("https://me@example.com/a/"));
         assert_ne!(name("https://example.com/a"), name("http://example.com/a"));
+        assert_ne!(name("git@example.com:a%20b"), name("git@example.com:a b"));
         assert_eq!(name("https://example.com/a").len(), 36);
         let of_projects =
             [None, Some(""), Some("shop"), Some("web")].map(|project| of("https://example.com/a", project));

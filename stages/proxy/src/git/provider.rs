@@ -61,7 +61,7 @@ impl Provider {
         ))
     }
 
-    /// Where its API is: what was given, with the path that its servers have where none was given.
+    /// Where its API is: what was given, with the path that its servers have where none of the API was given.
     pub(super) fn api(self, given: Option<&str>) -> Result<String, ActError> {
         let (own, path) = match self {
             Self::Bitbucket => (Some("https://api.bitbucket.org/2.0"), "/2.0"),
@@ -102,8 +102,12 @@ impl Provider {
                 Ok(format!("https://api.{}", host.trim_start_matches("api.")))
             }
             None => {
-                if url.path().trim_matches('/').is_empty() {
-                    url.set_path(path);
+                let given = url.path().trim_end_matches('/').to_owned();
+                // All but GitHub's may stand below a path of their host. Whoever names a part of the API's own knows where it is.
+                let part = path.rsplit_once('/').map_or(path, |(part, _)| part);
+                let is_of_api = self == Self::GitHub || format!("{given}/").contains(&format!("{part}/"));
+                if given.is_empty() || !is_of_api {
+                    url.set_path(&format!("{given}{path}"));
                 }
                 Ok(url.as_str().trim_end_matches('/').to_owned())
             }
@@ -164,7 +168,33 @@ pub(super) fn repositories_of(api: &Url) -> String {
 mod tests {
     use stages_client::Url;
 
-    use super::{is_of, repositories_of};
+    use super::{Provider, is_of, repositories_of};
+
+    #[test]
+    fn an_api_is_below_the_path_that_its_server_stands_at() {
+        for (provider, given, api) in [
+            (Provider::GitLab, "https://git.example/", "https://git.example/api/v4"),
+            (Provider::GitLab, "https://git.example/gitlab/", "https://git.example/gitlab/api/v4"),
+            (Provider::GitLab, "https://git.example/gitlab/api/v4/", "https://git.example/gitlab/api/v4"),
+            (Provider::Gitea, "https://git.example/a/tea", "https://git.example/a/tea/api/v1"),
+            (Provider::Gitea, "https://git.example/api/v1", "https://git.example/api/v1"),
+            (
+                Provider::BitbucketServer,
+                "https://git.example/bitbucket",
+                "https://git.example/bitbucket/rest/api/1.0",
+            ),
+            (
+                Provider::BitbucketServer,
+                "https://git.example/bitbucket/rest/api/latest",
+                "https://git.example/bitbucket/rest/api/latest",
+            ),
+            (Provider::GitHub, "https://git.example", "https://git.example/api/v3"),
+            (Provider::GitHub, "https://git.example/own", "https://git.example/own"),
+            (Provider::Bitbucket, "http://127.0.0.1:1/own", "http://127.0.0.1:1/own"),
+        ] {
+            assert_eq!(provider.api(Some(given)).unwrap(), api, "{given}");
+        }
+    }
 
     #[test]
     fn a_token_goes_to_the_host_of_its_provider_alone() {

@@ -51,13 +51,24 @@ impl Provider {
                 format!("https://api.{}", host(api).trim_start_matches("api."))
             }
             Self::GitHub if !has_path => format!("{api}/api/v3"),
-            Self::GitLab if !has_path || Self::of_host(host(api)) == Some(self) => format!("{origin}/api/v4"),
+            Self::GitLab if Self::of_host(host(api)) == Some(self) => format!("{origin}/api/v4"),
+            Self::GitLab => below(api, "/api", "/v4"),
             // The host of the API alone has it there, as the platform knows it.
             Self::Bitbucket if host(api).starts_with("api.") => format!("{origin}/2.0"),
             Self::Bitbucket => format!("{origin}/api/2.0"),
-            Self::BitbucketServer if !has_path => format!("{api}/rest/api/1.0"),
-            _ => api.to_owned(),
+            Self::BitbucketServer => below(api, "/rest/api", "/1.0"),
+            Self::GitHub => api.to_owned(),
         }
+    }
+}
+
+/// An API's own path below the address of a server, which may stand below a path of its host; as it is where it names the first part of
+/// that path.
+fn below(address: &str, part: &str, version: &str) -> String {
+    let path = address.get(origin(address).len()..).unwrap_or_default();
+    match format!("{path}/").contains(&format!("{part}/")) {
+        true => address.to_owned(),
+        false => format!("{address}{part}{version}"),
     }
 }
 
@@ -307,6 +318,14 @@ mod tests {
             base(Provider::BitbucketServer, "https://b.example.com"),
             "https://b.example.com/rest/api/1.0"
         );
+        for (provider, api, below) in [
+            (Provider::GitLab, "https://git.example.com/gitlab", "/api/v4"),
+            (Provider::GitLab, "https://git.example.com/gitlab/api/v4", ""),
+            (Provider::BitbucketServer, "https://git.example.com/bitbucket", "/rest/api/1.0"),
+            (Provider::BitbucketServer, "https://git.example.com/bitbucket/rest/api/latest", ""),
+        ] {
+            assert_eq!(base(provider, api), format!("{api}{below}"));
+        }
         assert_eq!(Provider::of_host("notgithub.com"), None);
     }
 }

@@ -194,10 +194,6 @@
 {{- if and .issuer (not .secretKeyRef) -}}
 {{- $problems = append $problems "platform.oidc.secretKeyRef: must be given with issuer" -}}
 {{- end -}}
-{{- $isReached := or $.Values.platform.ingress.enabled (dig "platformServer" "externalUrl" "" $.Values.platform.config) -}}
-{{- if and $.Values.platform.enabled .issuer (not $isReached) -}}
-{{- $problems = append $problems "platform.config.platformServer.externalUrl: must be given with oidc.issuer where the chart makes no Ingress: the provider sends people back there" -}}
-{{- end -}}
 {{- end -}}
 {{- if contains "@" .Values.nats.url -}}
 {{- $problems = append $problems "nats.url: a user and a password do not belong in a ConfigMap; give nats.auth" -}}

@@ -168,7 +168,9 @@ impl ProviderApi for BitbucketServer {
         let path = ["users", &*slug, "repos"];
         match self.0.try_ask(&Asked::post(ACT.check, &path, probe)).await? {
             Err(reply) if reply.status() == 400 => {}
-            Err(reply) if reply.status() >= 500 => return Err(self.0.refused(ACT.check, reply)),
+            Err(reply) if reply.status() == 429 || reply.status() >= 500 => {
+                return Err(self.0.refused(ACT.check, reply));
+            }
             _ => {
                 return Err(ActError::Wrong(
                     "the token may too little: it has not the permission of a project's admin".to_owned(),

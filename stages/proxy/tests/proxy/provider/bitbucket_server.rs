@@ -24,7 +24,9 @@ pub(super) fn answer(provider: &Provider, asked: &Asked, token: &str, login: &st
     match (&*asked.method, &*asked.path) {
         // A token that it does not know is nobody's.
         ("HEAD", "/application-properties") if token == "silent" => Said::new(200, Value::Null),
-        ("HEAD", "/application-properties") => Said::new(200, Value::Null).with("x-ausername", &login.replace('@', "%40")),
+        ("HEAD", "/application-properties") => {
+            Said::new(200, Value::Null).with("x-ausername", &login.replace('@', "%40"))
+        }
         ("POST", path) if path == probed && token == "reads" => {
             refused(401, "You are not permitted to access this resource")
         }

@@ -17,6 +17,6 @@ if (document.querySelector("nav.side")) {
 }
 document.addEventListener("click", ({ target }) => {
   const of = target.closest("[data-copy]");
-  if (of) copy(of.dataset.copy, () => { of.textContent = "Copied"; });
+  if (of) copy(of.dataset.copy, () => { of.textContent = "Copied"; }, of.previousElementSibling);
 });
 document.documentElement.dataset.ready = "true";

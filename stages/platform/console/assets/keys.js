@@ -32,12 +32,16 @@ function move(step) {
   row?.querySelector("a[href]")?.focus({ preventScroll: true });
 }
 
-// Over plain http a page may not; then it is copied by hand.
-export async function copy(text, done) {
+// Over plain http a page may not; then what is shown is selected, as a prompt has one line.
+export async function copy(text, done, at) {
   try {
     await navigator.clipboard.writeText(text);
     done();
-  } catch { prompt("Copy it", text); }
+  } catch {
+    if (!at) return prompt("Copy it", text);
+    getSelection().selectAllChildren(at);
+    if (document.execCommand("copy")) done();
+  }
 }
 
 function link() {

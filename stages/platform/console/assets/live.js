@@ -1,5 +1,5 @@
 // One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
-// to stand there or the platform is slow. A hidden page asks nothing, and holds none of a browser's few connections.
+// to stand there or the platform is slow. A hidden page asks nothing and holds no connection.
 import { given, refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 
@@ -12,7 +12,7 @@ let lost = null;
 let out = false;
 let source;
 let begun = 0;
-// Errors of it since it last said hello, and the last event that it told.
+// Errors since it said hello, and the last event that it told.
 let errors = 0;
 let after = "";
 // So long after the last time; not at all where it is infinite.
@@ -83,7 +83,7 @@ async function work() {
   work();
 }
 
-// What a runtime that was added has come to: the stream tells nothing of one that has not reported.
+// The stream tells nothing of a runtime that has not reported yet.
 async function wait() {
   const part = document.querySelector("[data-wait]");
   if (!part || wait.goes || document.hidden || Date.now() < added.at) return;
@@ -96,7 +96,7 @@ async function wait() {
   if (fresh && fresh.outerHTML !== part.outerHTML) part.replaceWith(fresh);
 }
 
-// Begun anew, it tells what came after what it told; where that is nothing yet, the page is read `again`.
+// Begun anew, it tells what came since; where it told nothing yet, the page is read `again`.
 function listen(again) {
   source = new EventSource(after ? `/live?after=${after}` : "/live");
   begun = Date.now();
@@ -118,7 +118,7 @@ function listen(again) {
   source.addEventListener("error", async ({ target }) => {
     lost ??= Date.now();
     tell();
-    // Where it is refused, the browser would try it every few seconds for ever.
+    // The browser would try it for ever where it is refused.
     if (errors++) target.close();
     if (target.readyState === EventSource.CLOSED) stream.failed();
     out = await signedOut();
@@ -130,12 +130,12 @@ function tick() {
   tell();
   // A connection that is lost unnoticed stays open, without the beat of every 5 s.
   if (Date.now() - Math.max(heard, begun) > 30_000) source.close();
-  // A browser begins a stream anew by itself, but not after an answer that is none.
+  // A browser begins a stream anew itself, but not after no answer.
   if (source.readyState === EventSource.CLOSED && Date.now() >= stream.at && !document.hidden) listen(!after);
   work();
 }
 
-// Whoever looks again, or has a network again, waits for nothing.
+// Whoever looks again waits for nothing.
 function wake() {
   if (document.hidden) return source.close();
   for (const one of [page, stream, added]) one.over();

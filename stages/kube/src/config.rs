@@ -169,7 +169,7 @@ pub enum ConfigError {
     },
     /// The proxy that the kubeconfig or the environment names is none, or speaks another protocol. Its address is left
     /// out: it may hold a password.
-    #[error("proxy of the api server is not `http(s)://host:port` or `socks5://host:port`")]
+    #[error("proxy of the api server is not `http(s)://host:port`, or `socks5://host:port` without a user")]
     Proxy,
     /// The client cannot be built: TLS.
     #[error("kubernetes client cannot be built")]

@@ -7,17 +7,19 @@
 //! whenever a watch is begun again, since a server whose store was restored has broken it. A store that has counted on
 //! beyond all that was known is recognised by an object that has become older.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use pipeline_core::Version;
 use tokio::sync::Notify;
-use tracing::warn;
+use tracing::{error, warn};
 
 /// The era that versions are of, and who waits for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Era {
     now: AtomicU8,
     begun: Notify,
+    /// It was said that no era is left.
+    said: AtomicBool,
 }
 
 impl Era {
@@ -37,8 +39,18 @@ impl Era {
 
     /// Whether `now`, as the store says it, is older than what was `known` before it was asked. No era follows the last.
     pub(crate) fn is_over(&self, now: Version, known: Version) -> bool {
-        let last = known.era() == Version::LAST_ERA;
-        known.era() == self.now() && !last && now.number() != 0 && now.number() < known.number()
+        let went_back = known.era() == self.now() && now.number() != 0 && now.number() < known.number();
+        let is_last = known.era() == Version::LAST_ERA;
+        if went_back && is_last && !self.said.swap(true, Ordering::Relaxed) {
+            let (now, known) = (now.number(), known.number());
+            error!(
+                known,
+                now,
+                "the versions of the cluster went back more often than can be counted: what is older than what is known is not \
+                 reported; begin with a new ledger"
+            );
+        }
+        went_back && !is_last
     }
 
     /// The versions went back from `known` to `now`. Whoever else noticed it as well has begun the era already.

@@ -44,7 +44,10 @@ pub(crate) fn of(
     // Names are looked up by the proxy in either.
     let text = text.replacen("socks5h://", "socks5://", 1);
     let proxy: Uri = text.parse().map_err(|_| ConfigError::Proxy)?;
+    // The client shows a SOCKS proxy no credentials.
+    let has_user = proxy.authority().is_some_and(|authority| authority.as_str().contains('@'));
     match proxy.scheme_str() {
+        Some("socks5") if has_user => Err(ConfigError::Proxy),
         Some("http" | "https" | "socks5") if proxy.host().is_some_and(|host| !host.is_empty()) => {
             Ok(Some(proxy))
         }

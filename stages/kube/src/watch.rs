@@ -87,6 +87,8 @@ pub(crate) struct Position {
     pub(crate) lost: bool,
     /// Failures since a watch last worked that its version may have caused.
     pub(crate) doubts: u32,
+    /// Watches in a row on which nothing came until they were given up.
+    pub(crate) silent: u32,
     /// Since a watch last worked its version was too old once.
     pub(crate) expired: bool,
     /// The first list left to the watch what changed since a former process ended.
@@ -253,6 +255,9 @@ impl<M: Mapping> Watch<M> {
                 failures.over(self.kind);
                 (position.doubts, position.expired) = (0, false);
             }
+            if position.moved || listing {
+                position.silent = 0;
+            }
             if !listing && std::mem::take(&mut position.lost) {
                 position.at = None;
             }
@@ -318,6 +323,10 @@ impl<M: Mapping> Watch<M> {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(failure) if failure.ends_watch() && begun.elapsed() >= self.config.settled => {
+                    // Where nothing happens and where all is held back looks alike: a list tells them apart.
+                    let is_silent = !position.moved && matches!(failure, Failure::Silent { .. });
+                    position.silent += u32::from(is_silent);
+                    position.lost |= position.silent >= RESUMES;
                     return Ok(());
                 }
                 Err(failure) => return Err(failure.into()),

@@ -39,7 +39,7 @@ pub const LEDGER: &str = "ledger";
 
 /// Bytes that the bucket of leases may take where an account wants that said: they are a few hundred of a shard and of a replica.
 /// A server keeps them free, so that they are no more than that takes by far.
-const LEASES_BYTES: i64 = 16 << 20;
+const SMALL_BYTES: i64 = 16 << 20;
 
 /// Bytes of a key; a server's bound for a subject with all that belongs to it is 4,096.
 const MAX_KEY: usize = 2_048;
@@ -130,10 +130,10 @@ impl JetStream {
             .build(self.inner.client.clone());
         let stream = format!("KV_{own}_{name}");
         let prefix = format!("$KV.{own}_{name}.");
-        // Others have room for as much as the events of a source.
+        // A ledger has room for as much as the events of a source.
         let bound = match name {
-            LEASES => LEASES_BYTES,
-            _ => i64::try_from(self.inner.config.max_bytes).unwrap_or(i64::MAX),
+            LEDGER => i64::try_from(self.inner.config.max_bytes).unwrap_or(i64::MAX),
+            _ => SMALL_BYTES,
         };
         Bucket { inner: Arc::new(Inner { bus: self.clone(), context, stream, prefix, bound }) }
     }

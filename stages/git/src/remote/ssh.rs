@@ -186,6 +186,8 @@ impl SshChannel {
                 }
                 Some(ChannelMsg::Eof | ChannelMsg::Close) => return Ok(None),
                 Some(_) => {}
+                // One that wrote why has refused, however it ends.
+                None if !self.said.is_empty() => return Ok(None),
                 // A host that means to end says so.
                 None => return Err(self.ended()),
             }

@@ -405,3 +405,14 @@ async fn it_ends_when_nobody_listens() {
     feed.change("ADDED", &app("home", "a", "u1", 11));
     ended.await.unwrap();
 }
+
+#[tokio::test]
+async fn what_never_comes_over_watches_that_stay_open_is_found_by_a_list() {
+    let (_silent, answers): (Vec<_>, Vec<_>) = (0..3).map(|_| stream()).unzip();
+    let fake = Fake::start(script(vec![], vec![app("home", "missed", "u2", 12)], answers)).await;
+    let mut behind = config(fake.address);
+    (behind.settled, behind.idle_limit) = (Duration::ZERO, Duration::from_millis(50));
+    let mut run = Run::start(behind).await;
+    assert_eq!(run.next().await, "home/missed u2 12");
+    run.finish().await.unwrap();
+}

@@ -173,13 +173,15 @@ async fn a_proxy_that_cannot_be_used_is_refused_without_its_password() {
     let authority = certificate_of(&["api.invalid"]).1;
     for proxy in [
         format!("socks4://me:{CANARY}@127.0.0.1:1080"),
+        format!("socks5://me:{CANARY}@127.0.0.1:1080"),
         format!("ftp://me:{CANARY}@127.0.0.1"),
         format!("quic+{CANARY}://127.0.0.1"),
     ] {
         let config = kubeconfig(folder.path(), SERVER, authority.path(), Some(&proxy));
         let shown = refused(config).await;
         assert_eq!(
-            shown, "proxy of the api server is not `http(s)://host:port` or `socks5://host:port`",
+            shown,
+            "proxy of the api server is not `http(s)://host:port`, or `socks5://host:port` without a user",
             "{proxy}"
         );
     }

@@ -23,7 +23,7 @@ use crate::file_lock::{FileLock, lock, turn};
 use crate::limits::{self, Limits};
 use crate::lock_wait;
 use crate::migrations::MIGRATIONS;
-use crate::server::{ServerPool, address, name, of_url, options_of, unconnected, url_in};
+use crate::server::{ServerPool, address, is_unverified, name, of_url, options_of, unconnected, url_in};
 
 /// Connections that read what somebody asks for, beside the one that writes.
 const READERS: u32 = 4;
@@ -244,6 +244,11 @@ impl Database {
 /// A pool of one connection to a server that is new enough, and how it is connected to.
 async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOptions), StoreError> {
     let options = options_of(url)?;
+    if is_unverified(url, &options) {
+        tracing::warn!(
+            "Postgres is not verified by the authorities that its URL names: give sslmode=verify-ca or verify-full"
+        );
+    }
     // The pool would wait for one that does not run as for one that starts, and not say why.
     let first = tokio::time::timeout(PATIENCE, options.connect()).await;
     let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));

@@ -105,13 +105,15 @@ pub(crate) fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
     if !["postgres", "postgresql"].contains(&&*scheme.to_ascii_lowercase()) || is_cut(rest) {
         return Err(StoreError::Url(None));
     }
-    let options = url.parse::<PgConnectOptions>().map_err(|error| match error {
+    url.parse::<PgConnectOptions>().map_err(|error| match error {
         sqlx::Error::Configuration(why) => StoreError::Url(Some(why)),
         error => StoreError::Url(Some(error.into())),
-    })?;
-    // As libpq does: whoever names authorities wants the server to be one that they vouch for.
-    let is_vouched_for = matches!(options.get_ssl_mode(), PgSslMode::Require) && names_authorities(url);
-    Ok(if is_vouched_for { options.ssl_mode(PgSslMode::VerifyCa) } else { options })
+    })
+}
+
+/// Whether authorities are named that nobody is verified by: libpq verifies a server then, this client in other modes alone.
+pub(crate) fn is_unverified(url: &str, options: &PgConnectOptions) -> bool {
+    matches!(options.get_ssl_mode(), PgSslMode::Require) && names_authorities(url)
 }
 
 /// Whether there is a `/` or a `#` in its password, which would end there: what is behind would be taken for a name of a database.
@@ -144,20 +146,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_verified_by_the_authorities_that_are_named() {
-        let mode = |query: &str| {
-            of_url(&format!("postgres://reader@localhost/fleet?{query}")).unwrap().get_ssl_mode()
+    fn authorities_that_nobody_is_verified_by_are_noticed() {
+        let is_unverified = |query: &str| {
+            let url = format!("postgres://reader@localhost/fleet?{query}");
+            is_unverified(&url, &of_url(&url).unwrap())
         };
-        for (query, verified) in [
+        for (query, expected) in [
             ("sslmode=require&sslrootcert=/etc/ca.pem", true),
             ("ssl-ca=/etc/ca.pem&sslmode=require", true),
             ("sslmode=require&sslrootcert=", false),
             ("sslmode=require", false),
+            ("sslmode=verify-full&sslrootcert=/etc/ca.pem", false),
+            ("sslmode=prefer&sslrootcert=/etc/ca.pem", false),
         ] {
-            assert_eq!(matches!(mode(query), PgSslMode::VerifyCa), verified, "{query}");
+            assert_eq!(is_unverified(query), expected, "{query}");
         }
-        // What is more or less than that stays as it is set.
-        assert!(matches!(mode("sslmode=verify-full&sslrootcert=/etc/ca.pem"), PgSslMode::VerifyFull));
-        assert!(matches!(mode("sslmode=prefer&sslrootcert=/etc/ca.pem"), PgSslMode::Prefer));
     }
 }

@@ -125,8 +125,10 @@ async fn over_plain_http_what_cannot_be_copied_is_shown_to_be_copied_by_hand() {
         .await
         .unwrap();
     browser.until("window.said?.[0] === 'Copy it' && window.said[1] === location.href").await;
-    browser.client.execute("document.querySelector('.bar').insertAdjacentHTML('beforeend', '<button data-copy=\"token\">Copy</button>'); document.querySelector('[data-copy=token]').click()", vec![]).await.unwrap();
-    browser.until("window.said[1] === 'token'").await;
+    let shown = "const shown = document.querySelector('main'); \
+                 shown.innerHTML = '<pre>to\\nken</pre><button data-copy=x>Copy</button>'; shown.lastChild.click()";
+    browser.client.execute(shown, vec![]).await.unwrap();
+    browser.until("getSelection().toString() === 'to\\nken'").await;
     browser.close().await;
 }
 

@@ -31,6 +31,7 @@ async fn run(opened: &Opened, sql: &'static str) {
             sqlx::raw_sql(sql).execute(&pool).await.unwrap();
             pool.close().await;
         }
+        Place::PostgresFile(_) => unreachable!("no test of these has one"),
         Place::Postgres(url) => {
             let pool = sqlx::PgPool::connect(url).await.unwrap();
             sqlx::raw_sql(sql).execute(&pool).await.unwrap();

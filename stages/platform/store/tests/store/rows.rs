@@ -71,6 +71,7 @@ pub(crate) async fn all(place: &Place) -> Vec<String> {
                 let sql = sqlx::AssertSqlSafe(statement(from, columns, "lower(hex(BYTES))"));
                 sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
             }
+            Place::PostgresFile(_) => unreachable!("no test of these has one"),
             Place::Postgres(url) => {
                 let mut connection = PgConnection::connect(url).await.unwrap();
                 let sql = sqlx::AssertSqlSafe(statement(from, columns, "encode(BYTES, 'hex')"));

@@ -79,7 +79,9 @@ fn second(wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
 
 fn first(advertised: &Advertised, wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
     let mut options = " side-band-64k".to_owned();
-    for option in ["ofs-delta", "no-progress", "include-tag"].iter().filter(|option| advertised.has(option)) {
+    // Azure DevOps refuses whoever does not know `multi_ack`. With it more lines say which of `haves` the server has.
+    let known = ["multi_ack", "ofs-delta", "no-progress", "include-tag"];
+    for option in known.iter().filter(|option| advertised.has(option)) {
         options = format!("{options} {option}");
     }
     if advertised.capabilities.iter().any(|of| of.starts_with("agent=")) {

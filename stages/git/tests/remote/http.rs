@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Redirect;
+use axum::response::{Redirect, Response};
 use base64::Engine as _;
 use stages_git::remote::{Access, Credential, Credentials};
 
-use crate::support::{Authority, Cache, Forge, Serving, commit, git, serve, status, text};
+use crate::support::{Authority, Cache, Forge, Serving, backend, commit, git, serve, status, text};
 
 /// What a Secret of Argo CD holds.
 fn of_secret(kind: &str, url: &str, data: &[(&str, &str)]) -> Credential {
@@ -49,6 +52,39 @@ async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protoco
         }
         let tags = at.read(|repository, commit| repository.tagged(commit).unwrap().tags).await.unwrap();
         assert_eq!(tags, ["v1"]);
+    }
+}
+
+/// As Azure DevOps does: the first version of the protocol is spoken, and with those alone who know `multi_ack`.
+async fn wants_multi_ack(State(serving): State<Serving>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let asked = String::from_utf8_lossy(&body);
+    if asked.contains("want ") && !asked.lines().next().unwrap().contains(" multi_ack") {
+        return status(StatusCode::BAD_REQUEST);
+    }
+    backend(State(serving), Request::from_parts(head, Body::from(body))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_serves_those_alone_who_know_multi_ack_is_fetched_from_at_first_and_again() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let serving = Serving { first_version: true, ..Serving::new(&forge) };
+    let server = serve(Router::new().fallback(wants_multi_ack).with_state(serving)).await;
+    let cache = Cache::new(|_| {}).await;
+    let url = format!("{server}/a.git");
+    let old = cache.checkout(&url, "main").await.unwrap();
+    // What is here is named now, and each commit of it is answered with a line.
+    for n in 2..5 {
+        commit(&path, "main", "a.yaml", &format!("a: {n}\n"));
+        cache.checkout(&url, "main").await.unwrap();
+    }
+    let side = commit(&path, "side", "b.yaml", "b: 1\n");
+    git(&path, &["update-ref", "refs/heads/main", &old.commit.to_string()]);
+    let new = commit(&path, "main", "a.yaml", "a: 5\n");
+    for (revision, wanted) in [("main", &new), ("side", &side)] {
+        assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), *wanted);
     }
 }
 
@@ -333,7 +369,7 @@ async fn a_redirect_to_another_host_is_named_and_not_followed() {
     let serving = Serving::new(&forge);
     let other = serving.http().await;
     let to = format!("{other}/a.git/info/refs?service=git-upload-pack");
-    let server = serve(axum::Router::new().fallback(async move || Redirect::permanent(&to))).await;
+    let server = serve(Router::new().fallback(async move || Redirect::permanent(&to))).await;
     let cache = Cache::new(|_| {}).await;
     let refusal = cache.refusal(&format!("{server}/a.git"), "main").await;
     let wanted = format!(
@@ -351,8 +387,7 @@ async fn a_repository_that_moved_on_its_host_is_followed() {
     let moved = "/new.git/info/refs?service=git-upload-pack";
     let moves = async || Redirect::permanent(moved);
     let server =
-        serve(axum::Router::new().route("/old.git/info/refs", axum::routing::get(moves)).merge(backend))
-            .await;
+        serve(Router::new().route("/old.git/info/refs", axum::routing::get(moves)).merge(backend)).await;
     let cache = Cache::new(|_| {}).await;
     cache.checkout(&format!("{server}/old.git"), "main").await.unwrap();
 }
@@ -445,8 +480,8 @@ async fn a_repository_that_vanished_leaves_what_is_here_and_others_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_git_server_is_named() {
-    let page = serve(axum::Router::new().fallback(async || "a page")).await;
-    let busy = serve(axum::Router::new().fallback(async || status(StatusCode::SERVICE_UNAVAILABLE))).await;
+    let page = serve(Router::new().fallback(async || "a page")).await;
+    let busy = serve(Router::new().fallback(async || status(StatusCode::SERVICE_UNAVAILABLE))).await;
     let cache = Cache::new(|_| {}).await;
     let host = |url: &str| url.trim_start_matches("http://").to_owned();
     assert_eq!(

@@ -118,6 +118,11 @@ impl server::Handler for Host {
     }
 
     async fn data(&mut self, _: ChannelId, data: &[u8], _: &mut Session) -> Result<(), Self::Error> {
+        // Azure DevOps speaks the first version, and serves nobody who does not know `multi_ack`.
+        let wants = data.get(4..).is_some_and(|line| line.starts_with(b"want "));
+        if wants && !self.second_version && !data.windows(10).any(|of| of == b" multi_ack") {
+            self.stdin = None;
+        }
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(data).await;
             let _ = stdin.flush().await;

@@ -124,16 +124,17 @@ impl Place<'_> {
     fn read(&self, application: &Value) -> Synced {
         let status = &application["status"];
         let entries = status["history"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let history: Vec<Option<String>> = entries.iter().map(|entry| self.in_history(entry)).collect();
-        let current = match history.last() {
-            Some(last) if is_dry_run(application) => last.clone(),
+        let stood = |entry| self.in_history(entry).or_else(|| self.in_its_place(entry));
+        let history: Vec<Option<String>> = entries.iter().map(stood).collect();
+        let current = match entries.last() {
+            Some(last) if is_dry_run(application) => self.in_history(last),
             last => self.current(application, last.is_some()),
         };
         let before = match history.split_last() {
             Some((last, before)) if *last == current => before,
             _ => &history,
         };
-        let text = |name: &str| self.source[name].as_str().unwrap_or_default();
+        let text = |name: &str| Self::text(self.source, name);
         Synced {
             index: self.index,
             repo_url: text("repoURL").to_owned(),
@@ -195,17 +196,33 @@ impl Place<'_> {
         Self::revision(entry, place?, true)
     }
 
+    /// What an entry of the history has at the place of the source, if that was of the same repository: it may have had another
+    /// directory then.
+    fn in_its_place(&self, entry: &Value) -> Option<String> {
+        let other = entry["sources"].get(self.index).filter(|of| !Self::text(of, "repoURL").is_empty())?;
+        let is_it =
+            Self::text(other, "chart") == Self::text(self.source, "chart") && self.is_of_repository(other);
+        is_it.then(|| Self::revision(entry, self.index, true)).flatten()
+    }
+
     /// Whether another source is of the same repository, or does not say of which.
     fn is_of_repository(&self, other: &Value) -> bool {
-        let url = |of: &Value| of["repoURL"].as_str().unwrap_or_default().to_owned();
-        let other = url(other);
-        other.is_empty() || Address::read(&other) == Address::read(&url(self.source))
+        let other = Self::text(other, "repoURL");
+        other.is_empty() || Address::read(other) == Address::read(Self::text(self.source, "repoURL"))
+    }
+
+    /// Whether another source is of the same repository, and the same of it.
+    fn is_same(&self, other: &Value) -> bool {
+        let url = |of: &Value| Address::read(Self::text(of, "repoURL"));
+        url(other) == url(self.source)
+            && ["path", "chart", "ref"]
+                .iter()
+                .all(|name| Self::text(other, name) == Self::text(self.source, name))
     }
 
     /// Argo CD writes nothing to the history for what is empty.
-    fn is_same(&self, other: &Value) -> bool {
-        let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
-        ["repoURL", "path", "chart", "ref"].iter().all(|name| text(other, name) == text(self.source, name))
+    fn text<'v>(of: &'v Value, name: &str) -> &'v str {
+        of[name].as_str().unwrap_or_default()
     }
 }
 
@@ -460,6 +477,56 @@ mod tests {
         // What is the same as what lives counts without a sync.
         application["status"]["sync"]["status"] = "Synced".into();
         assert_eq!(between(&application), [pair("b1", ""), pair("a1", ""), pair("n1", "")]);
+    }
+
+    #[test]
+    fn of_several_sources_one_that_is_written_otherwise_or_has_another_directory_goes_from_where_it_stood() {
+        let source = |(url, path): (&str, &str)| json!({"repoURL": url, "path": path});
+        let values = json!({"repoURL": "https://example.com/v", "ref": "values"});
+        for (before, now) in [
+            (("https://example.com/a", "x"), ("https://example.com/a.git", "x")),
+            (("https://example.com/a", "x"), ("git@example.com:a.git", "x")),
+            (("https://example.com/a", "x"), ("https://example.com/a", "y")),
+        ] {
+            let mut application = json!({
+                "spec": {"sources": [source(now), values]},
+                "status": {
+                    "sync": {"status": "Synced"},
+                    "operationState": {"syncResult": {"revisions": ["a2", "v1"], "sources": [source(now), values]}},
+                    "history": [
+                        {"revisions": ["a1", "v1"], "sources": [source(before), values]},
+                        {"revisions": ["a2", "v1"], "sources": [source(now), values]},
+                    ],
+                },
+            });
+            assert_eq!(between(&application), [pair("a2", "a1"), pair("v1", "v1")], "{now:?}");
+            // It is not synced since: where it stands is known of what is written otherwise, not of another directory.
+            application["status"] = json!({
+                "sync": {"status": "OutOfSync"},
+                "operationState": {"phase": "Succeeded",
+                    "syncResult": {"revisions": ["a1", "v1"], "sources": [source(before), values]}},
+                "history": [{"revisions": ["a1", "v1"], "sources": [source(before), values]}],
+            });
+            let expected = if before.1 == now.1 { pair("a1", "") } else { pair("", "a1") };
+            assert_eq!(between(&application), [expected.clone(), pair("v1", "")], "{now:?}");
+            // A dry run brings nothing anywhere.
+            application["operation"] = json!({"sync": {"dryRun": true}});
+            assert_eq!(between(&application), [expected, pair("v1", "")], "{now:?}");
+        }
+        // Another repository at its place is not where it goes from.
+        let new = source(("https://example.com/a", "x"));
+        let application = json!({
+            "spec": {"sources": [new, values]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"syncResult": {"revisions": ["a1", "v2"], "sources": [new, values]}},
+                "history": [
+                    {"revisions": ["v1"], "sources": [values]},
+                    {"revisions": ["a1", "v2"], "sources": [new, values]},
+                ],
+            },
+        });
+        assert_eq!(between(&application), [pair("a1", ""), pair("v2", "v1")]);
     }
 
     #[test]

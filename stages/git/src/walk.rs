@@ -77,11 +77,13 @@ pub struct WalkLimits {
     pub changes: usize,
     /// How many commits are looked at.
     pub commits: usize,
+    /// How many names that differ are looked at in one comparison of trees; fewer once others took them up.
+    pub entries: usize,
 }
 
 impl Default for WalkLimits {
     fn default() -> Self {
-        Self { changes: 100, commits: 5_000_000 }
+        Self { changes: 100, commits: 5_000_000, entries: 10_000_000 }
     }
 }
 
@@ -99,7 +101,7 @@ pub fn changes(repository: &Repository, asked: &[Asked], limits: WalkLimits) -> 
     let mut walk = Walk {
         graph: &graph,
         order: &order,
-        differ: Differ::new(repository),
+        differ: Differ::new(repository, limits.entries),
         answers: vec![Changes { shallow: graph.shallow, ..Changes::default() }; asked.len()],
         limit: limits.changes.max(1),
     };
@@ -145,7 +147,8 @@ pub fn differing(
     let all = PathTree::new(
         paths.iter().enumerate().filter_map(|(n, paths)| Some((u32::try_from(n).ok()?, paths))),
     );
-    let mut found = Differ::new(repository).compare(Some(tree(old)?), Some(tree(new)?), &all)?;
+    let mut differ = Differ::new(repository, WalkLimits::default().entries);
+    let mut found = differ.compare(Some(tree(old)?), Some(tree(new)?), &all)?;
     Ok((0..paths.len())
         .map(|n| found.remove(&u32::try_from(n).ok()?).map(|touched| change(new, touched)))
         .collect())

@@ -12,6 +12,9 @@ use crate::trees::{TreeLimits, Trees};
 
 /// A file system takes no path of more names than this (4,096 bytes); nothing is looked for below.
 const MAX_DEPTH: usize = 512;
+/// Names that differ of which each comparison may look at so many more than those before it left. A repository of ten objects may have more
+/// paths than anybody can count.
+const EACH: usize = 1_000;
 const KEPT: TreeLimits = TreeLimits { trees: 4_096, entries: 400_000 };
 /// Paths that are told of one application in one commit.
 pub(super) const MAX_PATHS: usize = 100;
@@ -30,6 +33,9 @@ pub(super) struct Touched {
 /// Compares trees of one repository.
 pub(super) struct Differ<'r> {
     trees: Trees<'r>,
+    /// How many names that differ may still be looked at.
+    left: usize,
+    most: usize,
 }
 
 /// One comparison.
@@ -66,11 +72,13 @@ impl Entry<'_> {
 }
 
 impl<'r> Differ<'r> {
-    pub(super) fn new(repository: &'r Repository) -> Self {
-        Self { trees: Trees::new(repository, KEPT) }
+    /// Looks at `most` names that differ in one comparison, and at fewer once others took them up.
+    pub(super) fn new(repository: &'r Repository, most: usize) -> Self {
+        Self { trees: Trees::new(repository, KEPT), left: most, most }
     }
 
-    /// Whose paths differ; `None` is the tree of nothing.
+    /// Whose paths differ; `None` is the tree of nothing. Whoever has a path in a directory that differs and is not looked into counts as
+    /// one of them.
     ///
     /// # Errors
     /// A tree cannot be read.
@@ -80,6 +88,7 @@ impl<'r> Differ<'r> {
         new: Option<Oid>,
         paths: &PathTree,
     ) -> Result<HashMap<Query, Touched>, GitError> {
+        self.left = self.left.saturating_add(EACH).min(self.most);
         let mut comparison = Comparison { paths, touched: HashMap::new(), names: Vec::new() };
         let owners: Vec<Query> = paths.owners(&[ROOT]).collect();
         let some: Vec<_> = paths.some(&[ROOT]).map(|some| (some, 0)).collect();
@@ -103,7 +112,7 @@ impl<'r> Differ<'r> {
         inside: &Inside<'_>,
         comparison: &mut Comparison<'_>,
     ) -> Result<(), GitError> {
-        if comparison.names.len() >= MAX_DEPTH {
+        if comparison.names.len() >= MAX_DEPTH || self.left == 0 {
             let below = comparison.paths.below(inside.nodes, true);
             let some = inside.some.iter().map(|(some, _)| some.query);
             comparison.touch(inside.owners.iter().copied().chain(some).chain(below));
@@ -139,6 +148,7 @@ impl<'r> Differ<'r> {
             {
                 continue;
             }
+            self.left = self.left.saturating_sub(1);
             self.entry(a, b, inside, comparison)?;
         }
         Ok(())

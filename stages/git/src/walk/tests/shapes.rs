@@ -1,4 +1,5 @@
 use fastrand::Rng;
+use git2::ObjectType;
 
 use super::generated::{Shapes, compare, questions, repository};
 use super::{Built, File, Files, SUBMODULE, git_log, incumbent};
@@ -99,7 +100,7 @@ fn a_list_that_is_too_long_says_that_there_is_more() {
         since: since.map(|n| built.commits[n].id),
         paths: vec!["apps/0".to_owned()].into(),
     };
-    let limits = WalkLimits { changes: 2, commits: 100 };
+    let limits = WalkLimits { changes: 2, commits: 100, ..WalkLimits::default() };
     let all = [asked(None), asked(Some(4)), asked(Some(3))];
     let found = changes(&built.repository, &all, limits).unwrap().changes;
     let ids = |n: usize| found[n].since.iter().map(|change| change.commit).collect::<Vec<_>>();
@@ -167,8 +168,58 @@ fn what_a_merge_throws_away_of_one_side_has_changed_nothing() {
 fn history_that_is_too_long_is_refused() {
     let built = line(5, 1);
     let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };
-    let refused = changes(&built.repository, &[asked], WalkLimits { changes: 1, commits: 4 }).unwrap_err();
+    let limits = WalkLimits { changes: 1, commits: 4, ..WalkLimits::default() };
+    let refused = changes(&built.repository, &[asked], limits).unwrap_err();
     assert_eq!(refused.to_string(), "the repository's history has more than 4 commits");
+}
+
+/// A tree of ten trees of ten trees and so on: few objects, and more paths than can be counted.
+fn bomb(built: &Built, depth: usize) -> File {
+    let odb = built.repository.odb().unwrap();
+    (0..depth).fold(built.file("x"), |below, _| {
+        let mut tree = Vec::new();
+        for name in b'a'..=b'j' {
+            tree.extend_from_slice(format!("{:o} ", below.mode).as_bytes());
+            tree.extend_from_slice(&[name, 0]);
+            tree.extend_from_slice(below.id.as_bytes());
+        }
+        File { mode: 0o040_000, id: odb.write(ObjectType::Tree, &tree).unwrap() }
+    })
+}
+
+#[test]
+fn of_a_tree_with_more_paths_than_can_be_counted_so_many_are_looked_at_and_no_more() {
+    let mut built = Built::new("");
+    let text = |built: &Built, text: &str| built.file(text);
+    let files = |all: &[(&str, File)]| -> Files {
+        all.iter().map(|(path, file)| ((*path).to_owned(), *file)).collect()
+    };
+    let bomb = bomb(&built, 5);
+    let [one, two] = ["1", "2"].map(|of| text(&built, of));
+    let first = built.commit(files(&[("app/x", bomb), ("other/f", one)]), &[], 1);
+    let second = built.commit(files(&[("app/cm.yaml", one), ("other/f", one), ("z/f", one)]), &[first], 2);
+    let third = built.commit(files(&[("app/cm.yaml", one), ("other/f", one), ("z/f", two)]), &[second], 3);
+    let found = |to: usize, since: usize, path: &str| {
+        let paths = ["app", "app/x/a/b", "other", "z", path].map(|path| Asked {
+            to: built.commits[to].id,
+            since: Some(built.commits[since].id),
+            paths: vec![path.to_owned()].into(),
+        });
+        let limits = WalkLimits { entries: 1_000, ..WalkLimits::default() };
+        changes(&built.repository, &paths, limits).unwrap().changes
+    };
+    let of = found(second, first, "");
+    let changed: Vec<usize> = of.iter().map(|of| of.since.len()).collect();
+    assert_eq!(changed, [1, 1, 0, 1, 1], "what is beyond counts as changed, and nothing beside it");
+    for all in [&of[0], &of[4]] {
+        let looked_at = all.since[0].paths.len() + all.since[0].more_paths;
+        assert!((900..1_100).contains(&looked_at), "{looked_at}");
+    }
+    // What comes after it is looked at as before.
+    let of = found(third, first, "z/f");
+    let paths: Vec<&[String]> = of[4].since.iter().map(|change| &*change.paths).collect();
+    assert_eq!(paths[0], ["z/f"]);
+    assert_eq!(found(third, second, "").iter().map(|of| of.since.len()).collect::<Vec<_>>(), [0, 0, 0, 1, 1]);
 }
 
 #[test]

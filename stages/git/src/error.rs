@@ -57,7 +57,9 @@ pub enum GitError {
         parent: Oid,
     },
     /// History is longer than it may be.
-    #[error("the repository's history has more than {limit} commits")]
+    #[error(
+        "the repository's history has more than {limit} commits, a merge counted once for each commit that it follows"
+    )]
     TooManyCommits {
         /// How many it may have.
         limit: usize,

@@ -75,7 +75,7 @@ pub struct Walked {
 pub struct WalkLimits {
     /// How many changes are told of each application.
     pub changes: usize,
-    /// How many commits are looked at.
+    /// How many commits are looked at, a merge counted once for each commit that it follows.
     pub commits: usize,
     /// How many names that differ are looked at in one comparison of trees; fewer once others took them up.
     pub entries: usize,
@@ -83,7 +83,7 @@ pub struct WalkLimits {
 
 impl Default for WalkLimits {
     fn default() -> Self {
-        Self { changes: 100, commits: 5_000_000, entries: 10_000_000 }
+        Self { changes: 100, commits: 2_000_000, entries: 10_000_000 }
     }
 }
 

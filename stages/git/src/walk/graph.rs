@@ -34,7 +34,7 @@ impl Graph {
     /// Loads what can be reached from `tips`; a tip that is not in the repository is passed over.
     ///
     /// # Errors
-    /// A commit cannot be read, or there are more than `limit`.
+    /// A commit cannot be read, or there are more than `limit`, a merge counted once for each parent.
     pub(super) fn load(
         repository: &Repository,
         tips: impl IntoIterator<Item = Oid>,
@@ -42,6 +42,8 @@ impl Graph {
     ) -> Result<Self, GitError> {
         let mut graph = Self { nodes: Vec::new(), places: HashMap::new(), shallow: false };
         let may_lack_parents = repository.is_shallow();
+        // Each parent of a commit takes as much room as a commit, and one may have thousands.
+        let mut weight: usize = 0;
         let mut finished: Vec<bool> = Vec::new();
         // A commit stands on the stack until all of its parents are there.
         let mut stack: Vec<Oid> = tips.into_iter().collect();
@@ -56,7 +58,8 @@ impl Graph {
                     }
                     Err(source) => return Err(GitError::Read { what: id.to_string(), source }),
                 };
-                if graph.nodes.len() >= limit {
+                weight = weight.saturating_add(commit.parent_count().max(1));
+                if weight > limit {
                     return Err(GitError::TooManyCommits { limit });
                 }
                 let parents: Vec<Oid> = commit.parent_ids().collect();

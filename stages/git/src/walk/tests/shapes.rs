@@ -4,6 +4,7 @@ use git2::ObjectType;
 use super::generated::{Shapes, compare, questions, repository};
 use super::{Built, File, Files, SUBMODULE, git_log, incumbent};
 use crate::Paths;
+use crate::error::GitError;
 use crate::manifest_files::ManifestFiles;
 use crate::walk::{Asked, WalkLimits, changes, differing};
 
@@ -170,7 +171,22 @@ fn history_that_is_too_long_is_refused() {
     let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };
     let limits = WalkLimits { changes: 1, commits: 4, ..WalkLimits::default() };
     let refused = changes(&built.repository, &[asked], limits).unwrap_err();
-    assert_eq!(refused.to_string(), "the repository's history has more than 4 commits");
+    assert_eq!(
+        refused.to_string(),
+        "the repository's history has more than 4 commits, a merge counted once for each commit that it follows"
+    );
+}
+
+#[test]
+fn a_commit_that_follows_many_counts_as_many() {
+    let mut built = Built::new("");
+    let first = built.commit(Files::new(), &[], 1);
+    let second = built.commit(Files::new(), &vec![first; 1_000], 2);
+    let asked = [Asked { to: built.commits[second].id, since: None, paths: vec![String::new()].into() }];
+    let walked =
+        |commits: usize| changes(&built.repository, &asked, WalkLimits { commits, ..WalkLimits::default() });
+    assert!(matches!(walked(1_000), Err(GitError::TooManyCommits { limit: 1_000 })));
+    assert_eq!(walked(1_001).unwrap().commits, 2);
 }
 
 /// A tree of ten trees of ten trees and so on: few objects, and more paths than can be counted.

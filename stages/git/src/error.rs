@@ -82,6 +82,14 @@ pub enum GitError {
         /// What is read at most.
         limit: usize,
     },
+    /// A directory holds more than is listed.
+    #[error("the directory /{path} holds more than {limit} files and directories")]
+    TooManyNames {
+        /// The directory.
+        path: String,
+        /// What is listed at most.
+        limit: usize,
+    },
     /// A file's content is not in the repository.
     #[error("the content of {path} is not in the repository: it is kept with Git LFS")]
     Lfs {

@@ -15,6 +15,8 @@ const MAX_PATH: usize = 4_096;
 /// Bytes of the paths that all links of a snapshot lead through, each counted with [`EACH_LINK`] more.
 const MAX_BEHIND: usize = 8 * 1024 * 1024;
 const EACH_LINK: usize = 64;
+/// Names of one directory that are listed.
+const MAX_NAMES: usize = 100_000;
 const KEPT: TreeLimits = TreeLimits { trees: 1_024, entries: 100_000 };
 const LINK: i32 = 0o120_000;
 /// What a file begins with whose content is kept elsewhere.
@@ -90,11 +92,14 @@ impl<'r> Snapshot<'r> {
     /// What a directory holds, sorted; nothing when it is not there. Submodules are left out.
     ///
     /// # Errors
-    /// The path is in a submodule, behind a link that leaves the repository or one too many, or cannot be read.
+    /// The path is in a submodule, behind a link that leaves the repository or one too many, holds too many names, or cannot be read.
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, GitError> {
         let Found::Directory(id) = self.find(path)? else { return Ok(Vec::new()) };
         let failed = |source| GitError::Read { what: shown(path), source };
         let tree = self.repository.find_tree(id).map_err(failed)?;
+        if tree.len() > MAX_NAMES {
+            return Err(GitError::TooManyNames { path: shown(path), limit: MAX_NAMES });
+        }
         let mut all: Vec<Listed> = tree
             .iter()
             // A name that is no text cannot be asked for.

@@ -10,12 +10,20 @@ use crate::made::Made;
 const MAX_FILES: usize = 5_000;
 /// Directories below one another.
 const MAX_DEPTH: usize = 32;
+/// Names that are looked at, of files and directories: a few objects may make more directories than anybody can count.
+const MAX_NAMES: usize = 100_000;
 
 /// Which files of a directory count.
 struct Chosen {
     recurse: bool,
     include: Option<GlobMatcher>,
     exclude: Option<GlobMatcher>,
+}
+
+/// The files that count, and how many more names are looked at.
+struct Collected {
+    paths: Vec<String>,
+    left: usize,
 }
 
 /// The objects of the files in `directory`; `settings` are those of the source (`spec.source.directory`).
@@ -41,9 +49,9 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
         made.gap(format!("the directory {} is not there", shown(directory)));
         return Ok(made);
     }
-    let mut paths = Vec::new();
-    collect(files, (directory, directory), &chosen, 0, &mut paths, &mut made)?;
-    for path in paths {
+    let mut collected = Collected { paths: Vec::new(), left: MAX_NAMES };
+    collect(files, (directory, directory), &chosen, 0, &mut collected, &mut made)?;
+    for path in collected.paths {
         made.file(files, &path)?;
     }
     Ok(made)
@@ -54,14 +62,21 @@ fn collect(
     (root, at): (&str, &str),
     chosen: &Chosen,
     depth: usize,
-    paths: &mut Vec<String>,
+    collected: &mut Collected,
     made: &mut Made,
 ) -> Result<(), GitError> {
     for listed in files.list(at)? {
+        let Some(left) = collected.left.checked_sub(1) else {
+            made.gap(format!(
+                "it has more than {MAX_NAMES} files and directories: name one with fewer as its path"
+            ));
+            return Ok(());
+        };
+        collected.left = left;
         let path = listed.path;
         if listed.is_directory {
             if chosen.recurse && depth < MAX_DEPTH {
-                collect(files, (root, &path), chosen, depth + 1, paths, made)?;
+                collect(files, (root, &path), chosen, depth + 1, collected, made)?;
             } else if chosen.recurse {
                 made.gap(format!("{} is more than {MAX_DEPTH} directories below", shown(&path)));
             }
@@ -75,11 +90,11 @@ fn collect(
         if path.ends_with(".jsonnet") {
             made.gap(format!("what {} makes is not known: Jsonnet is not run", shown(&path)));
         } else if [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end)) {
-            if paths.len() >= MAX_FILES {
+            if collected.paths.len() >= MAX_FILES {
                 made.gap(format!("it has more than {MAX_FILES} files"));
                 return Ok(());
             }
-            paths.push(path);
+            collected.paths.push(path);
         }
     }
     Ok(())
@@ -89,7 +104,7 @@ fn collect(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Chosen, MAX_FILES, collect, made};
+    use super::{Chosen, Collected, MAX_FILES, MAX_NAMES, collect, made};
     use crate::made::Made;
     use crate::testing::repository;
 
@@ -154,14 +169,62 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_more_directories_than_are_looked_at_is_not_known_whole() {
+        let names: Vec<String> = (0..30).map(|n| format!("a/{}/{}/x.yaml", n / 5, n % 5)).collect();
+        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), POD)).collect();
+        files.push(("a/x.txt", ""));
+        let (_directory, repository, commit) = repository(&files);
+        let snapshot = repository.snapshot(commit).unwrap();
+        let chosen = Chosen { recurse: true, include: None, exclude: None };
+        let found = |limit: usize| {
+            let mut collected = Collected { paths: Vec::new(), left: limit };
+            let mut made = Made::default();
+            collect(&snapshot, ("a", "a"), &chosen, 0, &mut collected, &mut made).unwrap();
+            (collected.paths.len(), made.gaps)
+        };
+        // Six directories of five with a file each, and one file.
+        assert_eq!(found(67), (30, Vec::new()));
+        let gap = "it has more than 100000 files and directories: name one with fewer as its path";
+        assert_eq!(found(66), (30, vec![gap.to_owned()]));
+        assert_eq!(found(30), (13, vec![gap.to_owned()]));
+    }
+
+    #[test]
+    fn a_directory_of_more_names_than_are_listed_is_refused() {
+        let (directory, repository, _) = repository(&[("a/x.yaml", POD)]);
+        let made_of = |count: usize| {
+            let git = git2::Repository::open(directory.path()).unwrap();
+            let (odb, file) = (git.odb().unwrap(), git.blob(b"x").unwrap());
+            let write = |entries: &[(&str, String, git2::Oid)]| {
+                let mut raw = Vec::new();
+                for (mode, name, id) in entries {
+                    raw.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+                    raw.extend_from_slice(id.as_bytes());
+                }
+                odb.write(git2::ObjectType::Tree, &raw).unwrap()
+            };
+            let names: Vec<_> = (0..count).map(|n| ("100644", format!("{n:06}"), file)).collect();
+            let root = write(&[("40000", "a".to_owned(), write(&names))]);
+            let text = format!("tree {root}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nx\n");
+            let commit = odb.write(git2::ObjectType::Commit, text.as_bytes()).unwrap();
+            made(&repository.snapshot(commit).unwrap(), "a", &Value::Null).map(|made| made.gaps)
+        };
+        assert_eq!(made_of(MAX_NAMES).unwrap(), Vec::<String>::new());
+        let refused = made_of(MAX_NAMES + 1).unwrap_err().to_string();
+        assert_eq!(refused, "the directory /a holds more than 100000 files and directories");
+    }
+
+    #[test]
     fn a_directory_of_too_many_files_is_not_known_whole() {
         let names: Vec<String> = (0..=MAX_FILES).map(|n| format!("a/{n}.yaml")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
         let (_directory, repository, commit) = repository(&files);
         let snapshot = repository.snapshot(commit).unwrap();
         let chosen = Chosen { recurse: false, include: None, exclude: None };
-        let (mut paths, mut made) = (Vec::new(), Made::default());
-        collect(&snapshot, ("a", "a"), &chosen, 0, &mut paths, &mut made).unwrap();
-        assert_eq!((paths.len(), made.gaps), (MAX_FILES, vec!["it has more than 5000 files".to_owned()]));
+        let mut collected = Collected { paths: Vec::new(), left: MAX_NAMES };
+        let mut made = Made::default();
+        collect(&snapshot, ("a", "a"), &chosen, 0, &mut collected, &mut made).unwrap();
+        assert_eq!(collected.paths.len(), MAX_FILES);
+        assert_eq!(made.gaps, ["it has more than 5000 files"]);
     }
 }

@@ -1,9 +1,10 @@
 //! A bare clone in the cache: opened, made anew when it cannot be used, and told what was fetched.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use git2::{ErrorCode, Oid, Repository, Sort};
+use git2::{ErrorCode, Oid, Reference, Repository, Sort};
 
 use super::advertised::Ref;
 use super::clone_dir::CloneDir;
@@ -169,7 +170,8 @@ pub(super) fn haves(repository: &Repository) -> Vec<Oid> {
     walk.map_while(Result::ok).take(HAVES).collect()
 }
 
-/// Names what was fetched: the branch or tag that was asked for, and all tags whose commits are there.
+/// Names what was fetched: the branch or tag that was asked for, and all tags whose commits are there. Tags of which `refs` say something
+/// else are none any more.
 pub(super) fn name(
     repository: &Repository,
     url: &RepositoryUrl,
@@ -183,6 +185,7 @@ pub(super) fn name(
         }
         set(repository, name, *id).map_err(|error| cannot(&error))?;
     }
+    remove_former_tags(repository, refs);
     let tags = refs.iter().filter(|of| of.name.starts_with("refs/tags/")).take(MOST_TAGS);
     for tag in tags {
         let known = repository.find_reference(&tag.name).ok().and_then(|of| of.target());
@@ -195,6 +198,21 @@ pub(super) fn name(
         }
     }
     Ok(())
+}
+
+/// Removes the tags that the server has no more, or elsewhere.
+fn remove_former_tags(repository: &Repository, refs: &[Ref]) {
+    let now: HashMap<&str, &Ref> = refs.iter().map(|of| (of.name.as_str(), of)).collect();
+    let stands = |tag: &Reference<'_>| {
+        let of = tag.name().ok().and_then(|name| now.get(name));
+        of.zip(tag.target()).is_some_and(|(of, id)| id == of.target || id == of.commit())
+    };
+    let known = repository.references_glob("refs/tags/*").into_iter().flatten().flatten();
+    let former: Vec<Reference<'_>> = known.filter(|tag| !stands(tag)).collect();
+    for mut tag in former {
+        // One that cannot be removed is tried again with the next fetch.
+        let _ = tag.delete();
+    }
 }
 
 fn set(repository: &Repository, name: &str, id: Oid) -> Result<(), git2::Error> {

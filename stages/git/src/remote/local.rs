@@ -62,8 +62,12 @@ fn blocking(
             !too_large && !stop.load(Ordering::Relaxed)
         });
         let mut options = FetchOptions::new();
-        options.remote_callbacks(callbacks).download_tags(AutotagOption::All).prune(git2::FetchPrune::On);
-        let what = ["+refs/heads/*:refs/remotes/origin/*", "+HEAD:refs/remotes/origin/HEAD"];
+        options.remote_callbacks(callbacks).download_tags(AutotagOption::None).prune(git2::FetchPrune::On);
+        let what = [
+            "+refs/heads/*:refs/remotes/origin/*",
+            "+refs/tags/*:refs/tags/*",
+            "+HEAD:refs/remotes/origin/HEAD",
+        ];
         remote.fetch(&what, Some(&mut options), None)
     };
     match fetched {

@@ -118,6 +118,36 @@ async fn the_id_of_a_tags_object_means_the_commit_that_the_tag_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tags_that_were_moved_or_deleted_name_nothing_that_they_named_before() {
+    for way in ["the second version", "the first version", "this machine"] {
+        let forge = Forge::new();
+        let path = forge.repository("a");
+        let old = git(&path, &["rev-parse", "main"]);
+        for tag in ["gone", "moved", "stays"] {
+            git(&path, &["tag", tag, "main"]);
+            git(&path, &["tag", "-a", "-m", "One", &format!("{tag}-annotated"), "main"]);
+        }
+        let serving = Serving { first_version: way == "the first version", ..Serving::new(&forge) };
+        let url = match way {
+            "this machine" => format!("file://{}", path.display()),
+            _ => format!("{}/a.git", serving.http().await),
+        };
+        let cache = Cache::new(|config| config.files = true).await;
+        let at = cache.checkout(&url, "main").await.unwrap();
+        assert_eq!(at.commit.to_string(), old);
+        let tags = || at.read(|repository, commit| repository.tagged(commit).unwrap().tags);
+        assert_eq!(tags().await.unwrap().len(), 6, "{way}");
+        // Of a branch that nobody asks for.
+        commit(&path, "aside", "b.yaml", "b: 1\n");
+        git(&path, &["tag", "-f", "moved", "aside"]);
+        git(&path, &["tag", "-f", "-a", "-m", "Two", "moved-annotated", "aside"]);
+        git(&path, &["tag", "-d", "gone", "gone-annotated"]);
+        cache.checkout(&url, "main").await.unwrap();
+        assert_eq!(tags().await.unwrap(), ["stays", "stays-annotated"], "{way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_no_branch_points_at_is_found_by_what_branches_follow() {
     for first_version in [false, true] {
         let forge = Forge::new();

@@ -1,6 +1,6 @@
 //! The paths of many applications, as one tree: a walk over a repository's tree says at each name whose paths it is under.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::Paths;
 use crate::manifest_files::ManifestFiles;
@@ -16,10 +16,13 @@ pub(super) type Query = u32;
 /// The root of every [`PathTree`].
 pub(super) const ROOT: Node = 0;
 
+/// Patterns of one query, each of which is compared with every name in its directory: of more, each stands for the directory above it.
+pub(super) const MAX_PATTERNS: usize = 64;
+
 #[derive(Default)]
 struct At {
     children: HashMap<Box<[u8]>, Node>,
-    patterns: Vec<(Box<[u8]>, Node)>,
+    patterns: BTreeMap<Box<[u8]>, Node>,
     /// Whose path ends here: the file of this name is theirs, and everything under the directory of this name.
     owners: Vec<Query>,
     /// Whose pattern ends here: the file of this name is theirs, not what is under a directory.
@@ -56,11 +59,18 @@ impl PathTree {
                 tree.at_mut(node).some.push(SomeFiles { query, files });
                 tree.some.push(some.clone());
             }
+            let patterns = paths.all.iter().filter(|path| is_pattern(path.as_bytes())).count();
             // What leads out of the repository is nothing of it.
             for path in paths.all.iter().filter_map(|path| join("", path)) {
-                let parts = parts(&path);
+                let mut parts = parts(&path);
+                if patterns > MAX_PATTERNS {
+                    parts.truncate(parts.iter().position(|part| is_pattern(part)).unwrap_or(parts.len()));
+                }
                 let node = parts.iter().fold(ROOT, |node, part| tree.child(node, part));
-                tree.at_mut(node).owners.push(query);
+                let owners = &mut tree.at_mut(node).owners;
+                if owners.last() != Some(&query) {
+                    owners.push(query);
+                }
                 if parts.iter().any(|part| is_pattern(part)) {
                     let node = parts.iter().fold(ROOT, |node, part| tree.pattern(node, part));
                     tree.at_mut(node).files.push(query);
@@ -96,11 +106,11 @@ impl PathTree {
         if !is_pattern(part) {
             return self.child(node, part);
         }
-        if let Some((_, found)) = self.at(node).patterns.iter().find(|(pattern, _)| **pattern == *part) {
+        if let Some(found) = self.at(node).patterns.get(part) {
             return *found;
         }
         let new = self.add();
-        self.at_mut(node).patterns.push((part.into(), new));
+        self.at_mut(node).patterns.insert(part.into(), new);
         new
     }
 
@@ -146,7 +156,7 @@ impl PathTree {
             rest.extend(at.children.values());
             if patterns {
                 all.extend(&at.files);
-                rest.extend(at.patterns.iter().map(|(_, to)| to));
+                rest.extend(at.patterns.values());
             }
         }
         all

@@ -6,6 +6,7 @@ use super::{Built, File, Files, SUBMODULE, git_log, incumbent};
 use crate::Paths;
 use crate::error::GitError;
 use crate::manifest_files::ManifestFiles;
+use crate::walk::paths::MAX_PATTERNS;
 use crate::walk::{Asked, WalkLimits, changes, differing};
 
 /// Generated repositories in the gate; `GITOPS_RUNTIME_REPOSITORIES` asks for another number.
@@ -351,6 +352,21 @@ fn of_some_files_of_a_directory_the_others_change_nothing() {
     assert_eq!(changed, [vec![7, 6, 3, 0], vec![7, 6, 3, 0], vec![], vec![4]]);
     assert_eq!(found[0].since[0].paths, ["apps/a/application.yaml"]);
     assert_eq!(found[0].since[1].paths, ["apps/sub"]);
+}
+
+#[test]
+fn of_more_patterns_than_are_compared_each_stands_for_the_directory_it_is_in() {
+    let built = line(2, 2);
+    let [from, to] = [0, 1].map(|n| built.commits[n].id);
+    let of = |count: usize| {
+        let patterns = (0..count).map(|n| format!("apps/1/none-{n}-*"));
+        Paths::from(patterns.chain(["docs/*.md".to_owned(), "apps/0".to_owned()]).collect::<Vec<_>>())
+    };
+    let paths = [of(MAX_PATTERNS - 1), of(MAX_PATTERNS)];
+    let found = differing(&built.repository, from, to, &paths).unwrap();
+    let changed: Vec<_> =
+        found.into_iter().map(|found| found.map(|change| (change.paths, change.more_paths))).collect();
+    assert_eq!(changed, [None, Some((vec!["apps/1/x".to_owned()], 0))]);
 }
 
 #[test]

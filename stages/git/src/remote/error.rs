@@ -224,7 +224,9 @@ pub enum FetchError {
         limit: u64,
     },
     /// An object is larger than one may be.
-    #[error("{url} holds an object of {size} bytes, and no more than {limit} are taken")]
+    #[error(
+        "{url} holds an object of {size} bytes, and no more than {limit} are taken: raise objectSize of its repositories if there is memory for it"
+    )]
     LargeObject {
         /// Which repository.
         url: String,

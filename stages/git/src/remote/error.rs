@@ -258,12 +258,14 @@ pub enum FetchError {
         directory: String,
     },
     /// The revision is not there.
-    #[error("{url} has no branch, tag or commit {revision}")]
+    #[error("{url} has no branch, tag or commit {revision}{}", only(*.branches))]
     NoRevision {
         /// Which repository.
         url: String,
         /// The revision.
         revision: String,
+        /// How many branches were looked through for it, where there are more.
+        branches: Option<usize>,
     },
     /// The server does not send what was asked for.
     #[error("{url} did not send the commit {commit}")]
@@ -284,6 +286,16 @@ pub enum FetchError {
     /// The process is stopping.
     #[error("the process is stopping")]
     Stopping,
+}
+
+/// What is said where not all branches were looked through.
+fn only(branches: Option<usize>) -> String {
+    let of = |branches| {
+        format!(
+            " that its server sends by its id or that its first {branches} branches follow: name the branch or tag that follows it"
+        )
+    };
+    branches.map(of).unwrap_or_default()
 }
 
 /// A host as Argo CD looks for its authorities; no key of a ConfigMap may hold a colon.

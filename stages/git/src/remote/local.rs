@@ -79,7 +79,8 @@ fn blocking(
             return Err(FetchError::Damaged { url: url.to_string(), why: error.message().to_owned() });
         }
     }
-    let none = || FetchError::NoRevision { url: url.to_string(), revision: crate::shown(revision) };
+    let none =
+        || FetchError::NoRevision { url: url.to_string(), revision: crate::shown(revision), branches: None };
     let names =
         [format!("refs/remotes/origin/{revision}"), format!("refs/tags/{revision}"), revision.to_owned()];
     let named = names.iter().find_map(|name| clone.revparse_single(name).ok());

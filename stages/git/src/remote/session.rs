@@ -135,7 +135,11 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn none(&self, revision: &str) -> FetchError {
-        FetchError::NoRevision { url: self.url.to_string(), revision: crate::shown(revision) }
+        self.none_on(None, revision)
+    }
+
+    fn none_on(&self, branches: Option<usize>, revision: &str) -> FetchError {
+        FetchError::NoRevision { url: self.url.to_string(), revision: crate::shown(revision), branches }
     }
 
     async fn connect(&self) -> Result<Connection, FetchError> {
@@ -160,11 +164,11 @@ impl Session<'_> {
         if wanted.is_empty() {
             return Err(self.none(revision));
         }
+        let branches = (wanted.len() >= MOST_BRANCHES).then_some(MOST_BRANCHES);
         self.take(&mut connection, &found, wanted).await?;
         let id = revision.to_owned();
-        self.in_clone(move |clone| Ok(bare::abbreviated(clone, &id)))
-            .await?
-            .ok_or_else(|| self.none(revision))
+        let commit = self.in_clone(move |clone| Ok(bare::abbreviated(clone, &id))).await?;
+        commit.ok_or_else(|| self.none_on(branches, revision))
     }
 
     /// Fetches what is not there of what is wanted, and names it.

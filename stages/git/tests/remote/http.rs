@@ -169,6 +169,24 @@ async fn a_commit_that_no_branch_points_at_is_found_by_what_branches_follow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_not_found_on_as_many_branches_as_are_looked_through_may_be_on_another() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let main = git(&path, &["rev-parse", "main"]);
+    let names: String = (0..1_000).map(|n| format!("{main} refs/heads/b{n}\n")).collect();
+    std::fs::write(path.join("packed-refs"), names).unwrap();
+    let url = format!("{}/a.git", Serving::new(&forge).http().await);
+    let cache = Cache::new(|_| {}).await;
+    let none = "0123456789012345678901234567890123456789";
+    assert_eq!(
+        cache.refusal(&url, none).await,
+        format!(
+            "{url} has no branch, tag or commit {none} that its server sends by its id or that its first 1000 branches follow: name the branch or tag that follows it"
+        )
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_asked_for_is_fetched() {
     let forge = Forge::new();
     let path = forge.repository("a");

@@ -116,7 +116,7 @@ async fn a_previous_revision_that_nobody_can_have_makes_everything_new_and_one_t
         wanted_of(&asked, &revisions, &repository).map(|wanted| wanted.since.is_some())
     };
     for gone in [
-        FetchError::NoRevision { url: url(), revision: "a".to_owned() },
+        FetchError::NoRevision { url: url(), revision: "a".to_owned(), branches: None },
         FetchError::TooLarge { url: url(), limit: 1 },
         FetchError::LargeObject { url: url(), size: 2, limit: 1 },
     ] {

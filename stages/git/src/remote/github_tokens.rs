@@ -6,6 +6,7 @@
 //! GitHub wants to be left alone.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -71,7 +72,8 @@ struct Installation {
     /// As it was looked up.
     id: Option<u64>,
     token: Option<Arc<Token>>,
-    failed: Option<(NoToken, Timestamp)>,
+    /// From when until when it is not asked again: where the clock was set back, it is.
+    failed: Option<(NoToken, Range<Timestamp>)>,
 }
 
 impl GitHubApps {
@@ -139,8 +141,8 @@ impl AppCall<'_> {
         if let Some(token) = of.token.as_ref().filter(is_good) {
             return Ok(token.clone());
         }
-        if let Some((why, until)) = &of.failed
-            && now < *until
+        if let Some((why, pause)) = &of.failed
+            && pause.contains(&now)
         {
             return Err(self.none(why.clone()));
         }
@@ -150,10 +152,10 @@ impl AppCall<'_> {
         let asked = asked.await.unwrap_or_else(|_| Err(late())).map(Arc::new);
         of.failed = match &asked {
             Err(FetchError::NoToken { why: why @ NoToken::TooOften { until, .. }, .. }) => {
-                Some((why.clone(), *until))
+                Some((why.clone(), now..*until))
             }
             Err(FetchError::NoToken { why, .. }) => {
-                now.checked_add(self.apps.pause).ok().map(|until| (why.clone(), until))
+                now.checked_add(self.apps.pause).ok().map(|until| (why.clone(), now..until))
             }
             _ => None,
         };

@@ -128,6 +128,18 @@ async fn github_is_left_alone_for_as_long_as_it_says() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_leaves_github_alone_no_longer() {
+    for (status, pause) in [(429, Duration::ZERO), (500, Duration::from_secs(10))] {
+        let github = GitHub::new(status, &[], "");
+        let scene = Scene::new(&github, pause).await;
+        for (time, requests) in [("12:00:00", 1), ("12:00:01", 1), ("00:00:00", 2), ("00:00:01", 2)] {
+            scene.refusal(at(time)).await;
+            assert_eq!(github.requests(), requests, "{status} at {time}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn whoever_asks_within_the_pause_is_told_the_same_failure() {
     let github = GitHub::new(500, &[], "");
     let scene = Scene::new(&github, Duration::from_secs(10)).await;

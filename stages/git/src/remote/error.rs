@@ -225,7 +225,7 @@ pub enum FetchError {
     },
     /// An object is larger than one may be.
     #[error(
-        "{url} holds an object of {size} bytes, and no more than {limit} are taken: raise objectSize of its repositories if there is memory for it"
+        "{url} holds an object of {size} bytes, and no more than {limit} are taken: raise the setting repositories.objectSize if there is memory for it"
     )]
     LargeObject {
         /// Which repository.

@@ -116,7 +116,7 @@ async fn garbage_in_place_of_a_pack_is_named_and_leaves_nothing() {
         ),
         (
             [line("NAK"), band(&bomb), b"0000".to_vec()].concat(),
-            "URL holds an object of 2147483648 bytes, and no more than 104857600 are taken: raise objectSize of its repositories if there is memory for it",
+            "URL holds an object of 2147483648 bytes, and no more than 104857600 are taken: raise the setting repositories.objectSize if there is memory for it",
         ),
         (
             [line("NAK"), band(&empty), b"0000".to_vec()].concat(),
@@ -302,7 +302,7 @@ async fn more_bytes_than_may_arrive_are_refused() {
     assert_eq!(
         cache.refusal(&url, "main").await,
         format!(
-            "{url} holds an object of 300000 bytes, and no more than 100000 are taken: raise objectSize of its repositories if there is memory for it"
+            "{url} holds an object of 300000 bytes, and no more than 100000 are taken: raise the setting repositories.objectSize if there is memory for it"
         )
     );
     nothing_is_left(&cache).await;

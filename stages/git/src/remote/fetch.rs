@@ -58,12 +58,15 @@ fn refused(connection: &Connection, of: &str) -> Result<(), FetchError> {
     of.strip_prefix("ERR ").map_or(Ok(()), |message| Err(connection.refusal(message)))
 }
 
+/// What both versions are asked for. Progress is, and is passed over: some servers say nothing else for minutes while they count.
+const WANTED: [&str; 2] = ["ofs-delta", "include-tag"];
+
 fn second(wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
     let mut request = Vec::new();
     line(&mut request, "command=fetch");
     line(&mut request, AGENT);
     delimiter(&mut request);
-    for option in ["ofs-delta", "no-progress", "include-tag"] {
+    for option in WANTED {
         line(&mut request, option);
     }
     for want in wants {
@@ -79,9 +82,10 @@ fn second(wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
 
 fn first(advertised: &Advertised, wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
     let mut options = " side-band-64k".to_owned();
-    // Azure DevOps refuses whoever does not know `multi_ack`. With it more lines say which of `haves` the server has.
-    let known = ["multi_ack", "ofs-delta", "no-progress", "include-tag"];
-    for option in known.iter().filter(|option| advertised.has(option)) {
+    // Azure DevOps refuses, and AWS CodeCommit answers with nothing, whoever knows none of these; CodeCommit has the first alone. With
+    // them more lines say which of `haves` the server has.
+    let acks = ["multi_ack_detailed", "multi_ack"].iter().find(|option| advertised.has(option));
+    for option in acks.into_iter().chain(WANTED.iter().filter(|option| advertised.has(option))) {
         options = format!("{options} {option}");
     }
     if advertised.capabilities.iter().any(|of| of.starts_with("agent=")) {

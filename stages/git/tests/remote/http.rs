@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{Redirect, Response};
+use axum::response::Redirect;
 use base64::Engine as _;
 use stages_git::remote::{Access, Credential, Credentials};
 
-use crate::support::{Authority, Cache, Forge, Serving, backend, commit, git, serve, status, text};
+use crate::support::{Authority, Cache, Forge, Serving, commit, git, serve, status, text};
 
 /// What a Secret of Argo CD holds.
 fn of_secret(kind: &str, url: &str, data: &[(&str, &str)]) -> Credential {
@@ -52,105 +50,6 @@ async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protoco
         }
         let tags = at.read(|repository, commit| repository.tagged(commit).unwrap().tags).await.unwrap();
         assert_eq!(tags, ["v1"]);
-    }
-}
-
-/// As Azure DevOps does: the first version of the protocol is spoken, and with those alone who know `multi_ack`.
-async fn wants_multi_ack(State(serving): State<Serving>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    let asked = String::from_utf8_lossy(&body);
-    if asked.contains("want ") && !asked.lines().next().unwrap().contains(" multi_ack") {
-        return status(StatusCode::BAD_REQUEST);
-    }
-    backend(State(serving), Request::from_parts(head, Body::from(body))).await
-}
-
-/// As AWS CodeCommit does: the first version with few capabilities, and nothing said to those who know none of the one way to
-/// acknowledge.
-async fn wants_multi_ack_detailed(State(serving): State<Serving>, request: Request) -> Response {
-    const KNOWN: &str = "multi_ack_detailed shallow side-band-64k thin-pack allow-tip-sha1-in-want";
-    let is_greeting = request.uri().path().ends_with("/info/refs");
-    let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    let asked = String::from_utf8_lossy(&body);
-    if asked.contains("want ") && !asked.lines().next().unwrap().contains(" multi_ack_detailed") {
-        return StatusCode::OK.into_response();
-    }
-    let answer = backend(State(serving), Request::from_parts(head, Body::from(body))).await;
-    if !is_greeting {
-        return answer;
-    }
-    let (head, body) = answer.into_parts();
-    let text = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    let text = std::str::from_utf8(&text).unwrap();
-    // A packet begins with its length, and of the first reference the capabilities stand behind a zero.
-    let (before, rest) = text.split_once("0000").unwrap();
-    let (_, rest) = rest.split_at(4);
-    let (reference, rest) = rest.split_once('\0').unwrap();
-    let (_, rest) = rest.split_once('\n').unwrap();
-    let first = format!("{reference}\0{KNOWN}\n");
-    let text = format!("{before}0000{:04x}{first}{rest}", first.len() + 4);
-    let mut answer = Response::from_parts(head, Body::from(text));
-    answer.headers_mut().remove("content-length");
-    answer
-}
-
-/// As servers of JGit do: those who want no progress are told nothing while it counts, which may take longer than anybody waits.
-async fn wants_progress(State(serving): State<Serving>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    if String::from_utf8_lossy(&body).contains("no-progress") {
-        return status(StatusCode::GATEWAY_TIMEOUT);
-    }
-    backend(State(serving), Request::from_parts(head, Body::from(body))).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_tells_progress_alone_while_it_counts_is_asked_for_it() {
-    let forge = Forge::new();
-    forge.repository("a");
-    for first_version in [true, false] {
-        let serving = Serving { first_version, ..Serving::new(&forge) };
-        let server = serve(Router::new().fallback(wants_progress).with_state(serving)).await;
-        Cache::new(|_| {}).await.checkout(&format!("{server}/a.git"), "main").await.unwrap();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_knows_multi_ack_detailed_alone_is_fetched_from_at_first_and_again() {
-    let forge = Forge::new();
-    let path = forge.repository("a");
-    let serving = Serving { first_version: true, ..Serving::new(&forge) };
-    let server = serve(Router::new().fallback(wants_multi_ack_detailed).with_state(serving)).await;
-    let cache = Cache::new(|_| {}).await;
-    let url = format!("{server}/a.git");
-    cache.checkout(&url, "main").await.unwrap();
-    for n in 2..4 {
-        let new = commit(&path, "main", "a.yaml", &format!("a: {n}\n"));
-        assert_eq!(cache.checkout(&url, "main").await.unwrap().commit.to_string(), new);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_serves_those_alone_who_know_multi_ack_is_fetched_from_at_first_and_again() {
-    let forge = Forge::new();
-    let path = forge.repository("a");
-    let serving = Serving { first_version: true, ..Serving::new(&forge) };
-    let server = serve(Router::new().fallback(wants_multi_ack).with_state(serving)).await;
-    let cache = Cache::new(|_| {}).await;
-    let url = format!("{server}/a.git");
-    let old = cache.checkout(&url, "main").await.unwrap();
-    // What is here is named now, and each commit of it is answered with a line.
-    for n in 2..5 {
-        commit(&path, "main", "a.yaml", &format!("a: {n}\n"));
-        cache.checkout(&url, "main").await.unwrap();
-    }
-    let side = commit(&path, "side", "b.yaml", "b: 1\n");
-    git(&path, &["update-ref", "refs/heads/main", &old.commit.to_string()]);
-    let new = commit(&path, "main", "a.yaml", "a: 5\n");
-    for (revision, wanted) in [("main", &new), ("side", &side)] {
-        assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), *wanted);
     }
 }
 

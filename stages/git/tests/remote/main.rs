@@ -7,6 +7,7 @@ mod cache;
 mod commit;
 mod github_app;
 mod hostile;
+mod hosted;
 mod http;
 mod openssh;
 mod series;

@@ -51,6 +51,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         answer_age: FOLLOWED,
         connections: CONNECTIONS,
         grace: *config.shutdown.grace,
+        flag: Some("--listen"),
         ..ServeConfig::new(listen.to_string(), "appProxy.listen")
     };
     let server = serve.build_bare(proxy.routes()).await?;

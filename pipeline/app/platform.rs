@@ -174,6 +174,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         answer_age: FOLLOWED,
         connections: CONNECTIONS,
         grace: *config.shutdown.grace,
+        flag: Some("--listen"),
         ..ServeConfig::new(address.to_string(), "serve.address")
     };
     let routes = ingest.routes().merge(api.routes()).merge(pages(store.clone()));

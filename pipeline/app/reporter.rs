@@ -469,7 +469,9 @@ async fn listen(config: &Config, served: Served) -> anyhow::Result<Vec<Server>> 
     let mut servers = Vec::new();
     for (address, setting, metrics_only) in addresses {
         if let Some(address) = address {
-            let config = ServeConfig { metrics_only, ..ServeConfig::new(address.to_string(), setting) };
+            // The flag says of both where they are.
+            let flag = Some("--listen");
+            let config = ServeConfig { metrics_only, flag, ..ServeConfig::new(address.to_string(), setting) };
             servers.push(config.build(served.clone()).await?);
         }
     }

@@ -58,6 +58,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         grace: *config.shutdown.grace,
         // What takes longer is answered by the library itself.
         request_timeout: *settings.timeout + std::time::Duration::from_secs(30),
+        flag: Some("--listen"),
         ..ServeConfig::new(listen.to_string(), "sourceServer.listen")
     };
     let server = serve.build_bare(routes.merge(pages::routes(registry, &stop, || Ok(())))).await?;

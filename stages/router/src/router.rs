@@ -38,7 +38,9 @@ const GONE: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Somebody listens there, or it is no address of this host.
-    #[error("cannot listen on {address}; change router.listen, or stop the process that listens there")]
+    #[error(
+        "cannot listen on {address}; stop the process that listens there, or change router.listen (--listen)"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,

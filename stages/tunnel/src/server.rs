@@ -124,8 +124,10 @@ pub struct ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The port cannot be had.
-    #[error("cannot listen on {address}; stop the process that listens there, or choose another address")]
+    #[error("cannot listen on {address}; stop the process that listens there, or change {setting}")]
     Listen {
+        /// What says where, as a setting and perhaps a flag.
+        setting: &'static str,
         /// Where.
         address: SocketAddr,
         /// Why.
@@ -222,7 +224,11 @@ impl ServerConfig {
         registry: &prometheus::Registry,
     ) -> Result<Server, ServerError> {
         let certificate = self.tls.clone().map(OwnCertificate::open).transpose()?;
-        let listening = |source| ServerError::Listen { address: self.address, source };
+        let listening = |source| ServerError::Listen {
+            setting: "tunnelServer.listen (--listen)",
+            address: self.address,
+            source,
+        };
         let listener = TcpListener::bind(self.address).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let metrics = Metrics::new(registry);
@@ -284,7 +290,8 @@ impl Server {
         advertised: Option<SocketAddr>,
         board: Arc<dyn Board>,
     ) -> Result<Self, ServerError> {
-        let listening = |source| ServerError::Listen { address, source };
+        let listening =
+            |source| ServerError::Listen { setting: "tunnelServer.peers.listen", address, source };
         let listener = TcpListener::bind(address).await.map_err(listening)?;
         let own = listener.local_addr().map_err(listening)?;
         let advertised = advertised.map_or(own, |mut advertised| {

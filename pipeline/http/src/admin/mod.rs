@@ -139,7 +139,7 @@ impl Admin {
         secret: Option<Secret>,
         answering: Answering,
     ) -> Result<Self, ServeError> {
-        let (listener, address) = listen(address, "admin.address").await?;
+        let (listener, address) = listen(address, "admin.address", None).await?;
         tracing::info!(%address, token = secret.is_some(), "the admin address is open");
         let (pages, closing) = pages(&answering);
         let pages = pages.layer(from_fn_with_state(secret, guard::guard));

@@ -40,6 +40,8 @@ pub struct ServeConfig {
     pub listen: String,
     /// The name of the setting that `listen` came from, for messages.
     pub setting: &'static str,
+    /// The flag of the command line that says the same, for messages; any setting may be given by `--set`.
+    pub flag: Option<&'static str>,
     /// A client has this long to send a request's head, or its next one.
     pub head_timeout: Duration,
     /// An answer is made in this time, or the client is told that it was not.
@@ -63,6 +65,7 @@ impl ServeConfig {
         Self {
             listen: listen.into(),
             setting,
+            flag: None,
             // Longer than what asks through it keeps a connection for the next request, such as an ingress: what is asked while
             // it is being closed would be lost.
             head_timeout: Duration::from_secs(75),
@@ -80,7 +83,7 @@ impl ServeConfig {
     /// # Errors
     /// [`ServeError`] when the address cannot be listened on.
     pub async fn build(self, served: Served) -> Result<Server, ServeError> {
-        let (listener, address) = listen(&self.listen, self.setting).await?;
+        let (listener, address) = listen(&self.listen, self.setting, self.flag).await?;
         tracing::info!(%address, "listening");
         let pages = pages::router(Arc::new(served), self.request_timeout, self.metrics_only);
         Ok(Server { listener, address, pages, config: self })
@@ -91,7 +94,7 @@ impl ServeConfig {
     /// # Errors
     /// [`ServeError`] when the address cannot be listened on.
     pub async fn build_bare(self, routes: Router) -> Result<Server, ServeError> {
-        let (listener, address) = listen(&self.listen, self.setting).await?;
+        let (listener, address) = listen(&self.listen, self.setting, self.flag).await?;
         tracing::info!(%address, "listening");
         Ok(Server { listener, address, pages: Router::new(), config: self }.mount(routes))
     }
@@ -156,13 +159,15 @@ pub enum ServeError {
     /// Somebody listens there.
     #[error(
         "cannot listen on {listen}: the address is in use; stop the process that listens there, or change \
-         the setting `{setting}`"
+         the setting `{setting}` (`{flag}`)"
     )]
     InUse {
         /// The address.
         listen: String,
         /// The setting.
         setting: &'static str,
+        /// What changes it on the command line.
+        flag: String,
     },
     /// It is not this process's to listen on.
     #[error("cannot listen on {listen}: no right to; take a port above 1023 in the setting `{setting}`")]
@@ -187,22 +192,26 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    fn new(listen: &str, setting: &'static str, source: std::io::Error) -> Self {
+    fn new(listen: &str, setting: &'static str, flag: Option<&'static str>, source: std::io::Error) -> Self {
         let listen = listen.to_owned();
         match source.kind() {
-            ErrorKind::AddrInUse => Self::InUse { listen, setting },
+            ErrorKind::AddrInUse => {
+                let flag = flag.map_or_else(|| format!("--set {setting}=HOST:PORT"), str::to_owned);
+                Self::InUse { listen, setting, flag }
+            }
             ErrorKind::PermissionDenied => Self::Permission { listen, setting },
             _ => Self::Address { listen, setting, source },
         }
     }
 }
 
-/// Listens on `address`, which `setting` names; gives the address with its true port as well.
+/// Listens on `address`, which `setting` names, and perhaps a flag of its own; gives the address with its true port as well.
 pub(crate) async fn listen(
     address: &str,
     setting: &'static str,
+    flag: Option<&'static str>,
 ) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let refused = |source| ServeError::new(address, setting, source);
+    let refused = |source| ServeError::new(address, setting, flag, source);
     let listener = TcpListener::bind(address).await.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     Ok((listener, address))

@@ -344,18 +344,20 @@ async fn only_reading_what_is_there_is_answered() {
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_named_with_its_setting() {
+async fn an_address_in_use_is_named_with_its_setting_and_flag() {
     let running = run(config()).await;
-    let taken = ServeConfig::new(running.address.to_string(), "serve.listen");
-    let error = taken.build(running.served.clone()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "cannot listen on {}: the address is in use; stop the process that listens there, or change the setting \
-             `serve.listen`",
-            running.address
-        )
-    );
+    for (flag, named) in [(None, "--set serve.listen=HOST:PORT"), (Some("--listen"), "--listen")] {
+        let taken = ServeConfig { flag, ..ServeConfig::new(running.address.to_string(), "serve.listen") };
+        let error = taken.build(running.served.clone()).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot listen on {}: the address is in use; stop the process that listens there, or change the setting \
+                 `serve.listen` (`{named}`)",
+                running.address
+            )
+        );
+    }
     for listen in ["nonsense", "127.0.0.1:99999", "203.0.113.1:80"] {
         let config = ServeConfig::new(listen, "serve.listen");
         let error = config.build(running.served.clone()).await.unwrap_err();

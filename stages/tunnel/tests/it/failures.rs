@@ -148,7 +148,8 @@ async fn a_server_whose_port_is_taken_says_what_to_do() {
     std::fs::write(&tokens, "account1-runtime1 good-token\n").unwrap();
     let credentials = Arc::new(CredentialsFile::open(&tokens).await.unwrap());
     let refused = server_config(address).build(credentials, &prometheus::Registry::new()).await;
-    let expected =
-        format!("cannot listen on {address}; stop the process that listens there, or choose another address");
+    let expected = format!(
+        "cannot listen on {address}; stop the process that listens there, or change tunnelServer.listen (--listen)"
+    );
     assert_eq!(refused.err().unwrap().to_string(), expected);
 }

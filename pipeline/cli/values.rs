@@ -83,8 +83,10 @@ pub(crate) fn convert(command: &ValuesCommand) -> anyhow::Result<ExitCode> {
         let (name, read) = read(path);
         match read {
             Ok(file) => all.push(file),
-            Err(Unreadable { line: 0, why }) => bail!("{name}: {why}"),
-            Err(Unreadable { line, why }) => bail!("{name}: line {line}: {why}"),
+            Err(error) => {
+                let place = if error.line == 0 { String::new() } else { format!("line {}: ", error.line) };
+                bail!("{name}: {place}{}; {}", error.why, error.todo())
+            }
         }
     }
     let mut all = all.into_iter();
@@ -122,14 +124,16 @@ fn helm() -> Result<String, &'static str> {
 fn read(path: &Path) -> (String, Result<File, Unreadable>) {
     let standard = path == Path::new("-");
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let done = if standard {
-        io::stdin().lock().take(LARGEST + 1).read_to_string(&mut text)
+        io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text))
+        std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
     };
     let file = match done {
-        Ok(_) if text.len() as u64 <= LARGEST => File::read(&name, &text),
+        Ok(_) if bytes.len() as u64 <= LARGEST => {
+            Unreadable::text(bytes).and_then(|text| File::read(&name, &text))
+        }
         Ok(_) => Err(Unreadable { line: 0, why: "more than 4 MiB" }),
         Err(error) => Err(Unreadable::unopened(error.kind())),
     };

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pipeline_doctor::Unreadable;
 use serde_json::Value;
 
 use super::Config;
@@ -186,12 +187,15 @@ impl Layers {
 
 fn read(path: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(FILE_LIMIT + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_LIMIT {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_LIMIT {
         return Err(std::io::Error::other("it is larger than 1 MiB"));
     }
-    Ok(text)
+    Unreadable::text(bytes).map_err(|error| {
+        let place = if error.line == 0 { String::new() } else { format!("line {}: ", error.line) };
+        std::io::Error::other(format!("{place}{}; {}", error.why, error.todo()))
+    })
 }
 
 /// Parses YAML. The error tells where it is, and nothing of what stands there: it may be a secret.

@@ -177,16 +177,34 @@ fn a_file_that_cannot_be_converted_is_named_with_the_reason() {
         path.to_str().unwrap().to_owned()
     };
     let directory = folder.path().to_str().unwrap().to_owned();
+    let in_utf_16 = "text in UTF-16, as Windows PowerShell writes it; write it in UTF-8: iconv -f UTF-16 -t UTF-8, or \
+                     Set-Content -Encoding utf8 of PowerShell";
     for (path, why) in [
-        ("missing.yaml".to_owned(), "no such file"),
-        (directory, "a directory, and no file"),
-        (file("binary.yaml", b"\xff\xfe"), "nothing that can be read as text"),
-        (file("broken.yaml", b"a: 1\nb: [\n"), "line 2: no YAML"),
+        ("missing.yaml".to_owned(), "no such file; give the path of a file"),
+        (directory, "a directory, and no file; give the path of a file"),
+        (file("marked.yaml", b"\xff\xfea\0:\0 \0b\0"), in_utf_16),
+        (file("unmarked.yaml", b"\0a\0:\0 \0b"), in_utf_16),
+        (file("packed.yaml", b"\x1f\x8b\x08"), "packed by gzip; unpack it first"),
+        (
+            file("latin.yaml", b"a: 1\nb: \xe9t\xe9\n"),
+            "line 2: a byte that is none of a text in UTF-8; correct the file",
+        ),
+        (file("broken.yaml", b"a: 1\nb: [\n"), "line 2: no YAML; correct the file"),
     ] {
         let output = run(&["values", "convert", &path]);
         let expected = format!("gitops-runtime: {path}: {why}\n");
         assert_eq!((output.status.code(), said(&output)), (Some(1), expected));
+        let judged = run(&["validate", "--skip", "cluster", "--skip", "network", "-f", &path]);
+        let judged = String::from_utf8_lossy(&judged.stdout).into_owned();
+        assert!(why.split("; ").all(|part| judged.contains(part.trim_start_matches("line 2: "))), "{judged}");
     }
+    // A mark of UTF-8 is none of the text.
+    let marked = file("mark.yaml", b"\xef\xbb\xbfglobal: {runtime: {name: prod}}\n");
+    assert_eq!(run(&["values", "convert", &marked]).status.code(), Some(0));
+    let settings = file("settings.yaml", b"\xff\xfea\0:\0 \0b\0");
+    let output = run(&["config", "check", &settings]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&format!("{settings}: cannot be read: {in_utf_16}")), "{}", said(&output));
 }
 
 #[test]

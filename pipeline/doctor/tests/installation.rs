@@ -381,3 +381,35 @@ fn what_may_not_be_read_is_said_and_fails_nothing_and_without_a_cluster_all_does
     let away = BTreeMap::from([("/version", json!("offline: it is not reached"))]);
     assert_eq!(looked(away).failing().unwrap().part, "Kubernetes");
 }
+
+#[test]
+fn pods_that_nobody_may_make_are_told_with_who_refuses_them() {
+    let why = "pods \"prod-reporter-1\" is forbidden: exceeded quota: compute";
+    let condition = json!([{"type": "ReplicaFailure", "status": "True", "message": why}]);
+    let mut held = unready(|_| ());
+    held.insert(PODS, json!({"items": [pod("nats")]}));
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["conditions"] = condition.clone();
+    let (found, todo) = failing(held);
+    assert_eq!(found, format!("0 of 1 ready: its pods are not made: {why}"));
+    assert!(todo.contains("Pod Security or quota"), "{todo}");
+    // Of an update too, while the pods of before go on.
+    let mut held = well();
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"] =
+        json!({"readyReplicas": 1, "conditions": condition});
+    assert_eq!(failing(held).0, format!("1 of 1 ready: its pods are not made: {why}"));
+    // What was refused once is over where all are there.
+    let mut held = well();
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["conditions"] =
+        json!([{"type": "ReplicaFailure", "status": "True", "message": why}]);
+    assert_eq!(looked(held).failing(), None);
+    // A StatefulSet has no such condition.
+    let mut held = well();
+    held.get_mut(SETS).unwrap()["items"][0]["status"] = json!({"updatedReplicas": 1});
+    held.insert(PODS, json!({"items": [pod("reporter")]}));
+    held.insert(
+        EVENTS,
+        json!({"items": [{"type": "Warning", "involvedObject": {"name": "prod-nats"}, "message": "violates PodSecurity"}]}),
+    );
+    let found = looked(held);
+    assert_eq!(found.failing().unwrap().found, "0 of 1 ready: its pods are not made: violates PodSecurity");
+}

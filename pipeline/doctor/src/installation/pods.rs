@@ -59,6 +59,11 @@ impl<'a> Pods<'a> {
         }
         let own: Vec<&Json> =
             list(&self.pods, "/items").iter().filter(|pod| is_of(pod, workload) && !is_over(pod)).collect();
+        let lacks = wanted > own.len() as u64 || updated < wanted;
+        if let Some(why) = self.refused(kind, workload).filter(|_| lacks) {
+            let todo = "see what refuses them: the namespace's Pod Security or quota, or an account that is not there";
+            return found.fails(part, format!("{count}: its pods are not made: {why}"), todo);
+        }
         let newest = own.iter().max_by_key(|pod| text(pod, "/metadata/creationTimestamp"));
         let current = newest.map(|pod| template(pod));
         // What an old pod lacks is over when a new one takes its place.
@@ -105,6 +110,14 @@ impl<'a> Pods<'a> {
                 None => found.works(part, count),
             },
         }
+    }
+
+    /// Why nobody makes the pods of a workload: a Deployment says it itself, of a StatefulSet an event does.
+    fn refused(&self, kind: &str, workload: &Json) -> Option<String> {
+        let fails = |one: &&Json| one["type"] == "ReplicaFailure" && one["status"] == "True";
+        let said = list(workload, "/status/conditions").iter().find(fails);
+        let told = || self.happened(text(workload, "/metadata/name")).filter(|_| kind == "StatefulSet");
+        said.map(|one| shown(text(one, "/message"))).or_else(told)
     }
 
     fn trouble(&self, pod: &Json) -> Option<Trouble> {

@@ -3,6 +3,7 @@
 mod above;
 mod access;
 mod chart;
+mod claims;
 mod cluster;
 mod doubtful;
 mod installed;
@@ -11,6 +12,7 @@ mod network;
 mod parts;
 mod peers;
 mod pods;
+mod rights;
 mod roles;
 mod routes;
 mod schema;
@@ -105,6 +107,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0110", "others that manage the same objects"),
     ("GR0111", "what an earlier installation left"),
     ("GR0112", "definitions and who owns them"),
+    ("GR0113", "what an upgrade does not change by itself"),
     ("GR0201", "the runtime's own address"),
     ("GR0202", "the platform's account, user and runtime"),
     ("GR0203", "what the Git token may do"),

@@ -1,4 +1,4 @@
-//! Who installs is asked for the right to create whatever the chart renders, and each Role where it is rendered.
+//! Who installs is asked for the right to create whatever the chart renders, and for what its Roles grant, and for nothing else.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tokio::runtime::Runtime;
 use crate::commands::{kubeconfig, run, serve};
 use crate::helm::{NAMESPACE, objects, values};
 
-/// What may be created: its group, its kind as the API server's addresses have it, and its namespace; none for the whole cluster.
-type Right = (String, String, Option<String>);
+/// A verb, the group and the kind as the API server's addresses have it, and the namespace; none for the whole cluster.
+type Right = (String, String, String, Option<String>);
 
-/// An API server that lets whoever asks do everything.
+/// An API server that lets whoever asks do everything but make roles of what they have not.
 struct ApiServer {
     asked: Arc<Mutex<BTreeSet<Right>>>,
     folder: tempfile::TempDir,
@@ -29,11 +29,14 @@ impl ApiServer {
         let review = async move |Json(review): Json<Value>| {
             let of = &review["spec"]["resourceAttributes"];
             let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
-            if of["verb"] == "create" {
+            let may_grant = ["escalate", "bind"].contains(&&*text("verb"));
+            if !may_grant {
+                let kinds =
+                    [text("resource"), text("subresource")].join("/").trim_end_matches('/').to_owned();
                 let namespace = Some(text("namespace")).filter(|name| !name.is_empty());
-                kept.lock().unwrap().insert((text("group"), text("resource"), namespace));
+                kept.lock().unwrap().insert((text("verb"), text("group"), kinds, namespace));
             }
-            Json(json!({"status": {"allowed": true}}))
+            Json(json!({"status": {"allowed": !may_grant}}))
         };
         let routes = axum::Router::new()
             .route("/version", get(Json(json!({"major": "1", "minor": "31"}))))
@@ -44,7 +47,7 @@ impl ApiServer {
         Self { asked, folder, _runtime: runtime }
     }
 
-    /// What `validate` asks of these values whether it may be created.
+    /// What `validate` asks of these values whether it may be done.
     fn asked_of(&self, file: &Path) -> BTreeSet<Right> {
         self.asked.lock().unwrap().clear();
         let config = self.folder.path().join("kubeconfig");
@@ -68,17 +71,42 @@ fn right(object: &Value) -> Right {
         None if kind.ends_with('s') => format!("{kind}es"),
         None => format!("{kind}s"),
     };
-    (group, kinds, text(&object["metadata"]["namespace"]))
+    ("create".to_owned(), group, kinds, text(&object["metadata"]["namespace"]))
 }
 
-/// What is rendered when it is installed: tests are run by whoever tests.
+/// What a Role or a ClusterRole grants.
+fn granted(object: &Value) -> BTreeSet<Right> {
+    let texts = |value: &Value| -> Vec<String> {
+        let items = value.as_array().into_iter().flatten();
+        items.map(|item| item.as_str().unwrap().to_owned()).collect()
+    };
+    let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
+    let mut granted = BTreeSet::new();
+    for rule in object["rules"].as_array().into_iter().flatten() {
+        for (group, kinds) in texts(&rule["apiGroups"])
+            .iter()
+            .flat_map(|group| texts(&rule["resources"]).into_iter().map(move |kinds| (group, kinds)))
+        {
+            let right = |verb| (verb, group.clone(), kinds.clone(), namespace.clone());
+            granted.extend(texts(&rule["verbs"]).into_iter().map(right));
+        }
+    }
+    granted
+}
+
+/// What is rendered when it is installed takes these rights: tests are run by whoever tests.
 fn rendered(file: &Path) -> BTreeSet<Right> {
-    let is_test = |object: &Value| object["metadata"]["annotations"]["helm.sh/hook"] == "test";
-    objects(file).iter().filter(|object| !is_test(object)).map(right).collect()
-}
-
-fn of_rights(rights: &BTreeSet<Right>) -> BTreeSet<&Right> {
-    rights.iter().filter(|(group, ..)| group == "rbac.authorization.k8s.io").collect()
+    let objects = objects(file);
+    let is_test = |object: &&Value| object["metadata"]["annotations"]["helm.sh/hook"] == "test";
+    // What a resource reporter reads are many kinds, and those of the settings.
+    let is_of_resources =
+        |object: &&Value| object["metadata"]["name"].as_str().unwrap().ends_with(":resources");
+    let created = objects.iter().filter(|object| !is_test(object)).map(right);
+    let granted = objects.iter().filter(|object| !is_of_resources(object)).flat_map(granted);
+    // Helm itself keeps the release in a Secret.
+    let of_helm = ["create", "", "secrets"].map(str::to_owned);
+    let [verb, group, kinds] = of_helm;
+    created.chain(granted).chain([(verb, group, kinds, Some(NAMESPACE.to_owned()))]).collect()
 }
 
 /// Values whose settings say of namespaces what nothing else does.
@@ -98,6 +126,11 @@ fn more_values(folder: &Path) -> Vec<PathBuf> {
         "sourceServer: {enabled: true, allowed: ['https://git.example.com'], argocdCredentials: true, config: {kubernetes: {namespace: sources}}}\n",
         "appProxy: {enabled: true, config: {argocd: {namespace: argocd}, appProxy: {namespaces: ['*']}}}\n",
         "appProxy: {enabled: true, namespaces: [a, b]}\n",
+        "networkPolicy: {enabled: false}\nreporter: {pdb: {enabled: false}, persistence: {existingClaim: kept}}\n",
+        "reporter: {serviceAccount: {create: false, name: own}, persistence: {enabled: false}}\n",
+        "rbac: {create: false}\nreporter: {serviceAccount: {create: false, name: own}, redactionKey: {secretKeyRef: {name: a, key: b}}}\n",
+        "reporter: {enabled: false}\nruntimeConfigMap: {create: false}\nmetrics: {dashboards: {enabled: true}}\n",
+        "reporter: {enabled: false}\nplatform: {enabled: true, postgres: {secretKeyRef: {name: a, key: b}}}\n",
     ];
     let write = |(number, more): (usize, &&str)| {
         let path = folder.join(format!("{number}.yaml"));
@@ -108,15 +141,14 @@ fn more_values(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn who_installs_is_asked_for_the_right_to_create_whatever_the_chart_renders() {
+fn who_installs_is_asked_for_the_rights_to_whatever_the_chart_renders_and_for_no_others() {
     let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
     let mut wrong = Vec::new();
     for file in values("good-").into_iter().chain(more_values(folder.path())) {
         let (asked, rendered) = (server.asked_of(&file), rendered(&file));
         let values = std::fs::read_to_string(&file).unwrap();
         let unasked: Vec<_> = rendered.difference(&asked).collect();
-        let (asked, made) = (of_rights(&asked), of_rights(&rendered));
-        let needless: Vec<_> = asked.difference(&made).collect();
+        let needless: Vec<_> = asked.difference(&rendered).collect();
         if !unasked.is_empty() || !needless.is_empty() {
             wrong.push(format!("{values}is not asked for {unasked:?}, and needlessly for {needless:?}"));
         }

@@ -211,7 +211,8 @@ impl Reader {
         self.ask(request).await
     }
 
-    /// Whether whoever asks may do something: a verb on a resource of a group, in a namespace or in the whole cluster.
+    /// Whether whoever asks may do something: a verb on a resource of a group, or on a part of one such as `pods/log`, in a
+    /// namespace or in the whole cluster.
     ///
     /// # Errors
     /// [`QuestionError`] when that is not said.
@@ -222,6 +223,7 @@ impl Reader {
         resource: &str,
         namespace: Option<&str>,
     ) -> Result<bool, QuestionError> {
+        let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -229,6 +231,7 @@ impl Reader {
                 "verb": verb,
                 "group": group,
                 "resource": resource,
+                "subresource": part,
                 "namespace": namespace.unwrap_or_default(),
             }},
         });

@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use super::doubtful::{SCALED, volumes};
-use super::installed;
+use super::doubtful::volumes;
 use super::kubernetes::amount_of;
 use super::peers::{ALWAYS, GIT_CREDENTIALS, REFERENCES};
-use super::roles::MadeRoles;
+use super::rights::{COMPONENTS, runs};
 use super::{Judged, Node, Severity, Value};
+use super::{claims, installed, rights};
 
 /// A cluster that can be asked. An error says why there is no answer, and nothing of one.
 pub trait Cluster {
@@ -49,18 +49,6 @@ pub(super) type Unanswered = BTreeMap<&'static str, String>;
 const CREDENTIALS: [&str; 2] = ["changeRevision.git.credentialSecrets", "sourceServer.git.credentialSecrets"];
 const WHOM: &str = "url";
 
-/// What whoever installs must be allowed to create in the namespace.
-const CREATED: &[(&str, &str)] = &[
-    ("", "configmaps"),
-    ("", "persistentvolumeclaims"),
-    ("", "secrets"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("apps", "deployments"),
-    ("networking.k8s.io", "networkpolicies"),
-    ("policy", "poddisruptionbudgets"),
-];
-
 /// What the incumbent's documentation asks of all nodes together.
 const CPU: f64 = 2.0;
 const MEMORY: f64 = 5_000e6;
@@ -70,10 +58,10 @@ const NODES: u32 = 100;
 /// Asks all there is to ask.
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
     let mut unanswered = Unanswered::new();
-    let rules: [(&'static str, Rule); 11] = [
+    let rules: [(&'static str, Rule); 12] = [
         ("GR0101", class),
         ("GR0102", secrets),
-        ("GR0103", rights),
+        ("GR0103", rights::check),
         ("GR0104", version),
         ("GR0105", nodes),
         ("GR0106", storage),
@@ -82,6 +70,7 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
         ("GR0110", installed::rivals),
         ("GR0111", installed::leftovers),
         ("GR0112", installed::definitions),
+        ("GR0113", claims::check),
     ];
     for (code, rule) in rules {
         if judged.skips(code).is_none()
@@ -224,6 +213,39 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             has(judged, place, path, name, WHOM)?;
         }
     }
+    // The hook may read those alone that the chart's own values name.
+    if place.is_hook { Ok(()) } else { further_secrets(judged, place) }
+}
+
+/// Secrets that images are pulled with, and those of further variables and volumes.
+fn further_secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    const PULLS: &str = "global.imagePullSecrets";
+    let mut wanted: Vec<(String, Json, Json)> = Vec::new();
+    let all = |judged: &Judged, path: &str| judged.at(path).map(Node::json).unwrap_or_default();
+    for one in all(judged, PULLS).as_array().into_iter().flatten() {
+        wanted.push((PULLS.to_owned(), one["name"].clone(), ".dockerconfigjson".into()));
+    }
+    for group in COMPONENTS.into_iter().filter(|group| runs(judged, group)) {
+        let path = format!("{group}.extraEnv");
+        for from in all(judged, &path).as_object().into_iter().flat_map(|variables| variables.values()) {
+            let from = &from["valueFrom"]["secretKeyRef"];
+            if from["optional"] != true {
+                wanted.push((path.clone(), from["name"].clone(), from["key"].clone()));
+            }
+        }
+        let path = format!("{group}.extraVolumes");
+        for volume in all(judged, &path).as_array().into_iter().flatten() {
+            let from = &volume["secret"];
+            if from["optional"] != true {
+                wanted.push((path.clone(), from["secretName"].clone(), from["items"][0]["key"].clone()));
+            }
+        }
+    }
+    for (path, name, key) in wanted {
+        if let Some(name) = name.as_str().filter(|name| !name.is_empty()) {
+            has(judged, place, &path, name, key.as_str().unwrap_or_default())?;
+        }
+    }
     Ok(())
 }
 
@@ -240,7 +262,7 @@ fn is_used(judged: &Judged, path: &str) -> bool {
     }
 }
 
-/// Whether a Secret is there, with a key in it; gives what the key holds, in base64.
+/// Whether a Secret is there, with a key in it where one is given; gives what the key holds, in base64.
 fn has(
     judged: &mut Judged,
     place: &Place<'_>,
@@ -251,6 +273,7 @@ fn has(
     let namespace = place.namespace;
     let found = match place.cluster.get(&format!("/api/v1/namespaces/{namespace}/secrets/{name}"))? {
         None => format!("no Secret {name} in namespace {namespace}"),
+        Some(_) if key.is_empty() => return Ok(None),
         Some(secret) => match secret["data"].get(key) {
             None => format!("no key {key} in the Secret {name} in namespace {namespace}"),
             Some(held) => return Ok(held.as_str().map(str::to_owned)),
@@ -266,62 +289,6 @@ fn has(
 fn is_quotable(token: &str) -> bool {
     let Ok(token) = STANDARD.decode(token) else { return true };
     !token.iter().any(|byte| b"\"\\".contains(byte)) && token.trim_ascii().len() == token.len()
-}
-
-fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
-    if place.is_hook {
-        return Err("the hook has rights of its own".to_owned());
-    }
-    let mut wanted: Vec<(&str, &str, &str, Option<&str>)> = CREATED
-        .iter()
-        .map(|(group, resource)| ("create", *group, *resource, Some(place.namespace)))
-        .collect();
-    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
-    let way = super::access::way(judged).filter(|_| is_on("router"));
-    let backs_up =
-        is_on("platform") && is_on("platform.backup") && judged.is_empty("platform.postgres.secretKeyRef");
-    let has_ingress =
-        ["platform", "tunnelServer"].iter().any(|role| is_on(role) && is_on(&format!("{role}.ingress")));
-    let is_scaled = SCALED.into_iter().any(|role| is_on(role) && is_on(&format!("{role}.autoscaling")));
-    let switched = [
-        ("apps", "statefulsets", judged.text("nats.mode") == "embedded"),
-        ("batch", "cronjobs", backs_up),
-        ("batch", "jobs", is_on("validation")),
-        ("networking.k8s.io", "ingresses", has_ingress || way == Some("ingress")),
-        ("gateway.networking.k8s.io", "httproutes", way == Some("httpRoute")),
-        ("networking.istio.io", "virtualservices", way == Some("virtualService")),
-        ("autoscaling", "horizontalpodautoscalers", is_scaled),
-        ("monitoring.coreos.com", "servicemonitors", is_on("metrics.serviceMonitor")),
-        ("monitoring.coreos.com", "prometheusrules", is_on("metrics.rules")),
-    ];
-    let switched = switched.into_iter().filter(|(.., is_made)| *is_made);
-    wanted.extend(switched.map(|(group, resource, _)| ("create", group, resource, Some(place.namespace))));
-    let made = MadeRoles::of(judged, place);
-    let rbac = "rbac.authorization.k8s.io";
-    if made.in_cluster {
-        wanted.extend(["clusterroles", "clusterrolebindings"].map(|role| ("create", rbac, role, None)));
-    }
-    for namespace in &made.namespaces {
-        wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, Some(&**namespace))));
-    }
-    // Nobody may grant what they do not have.
-    for scope in &made.applications {
-        let read = ["get", "list", "watch"];
-        wanted.extend(read.map(|verb| (verb, "argoproj.io", "applications", scope.as_deref())));
-    }
-    if judged.truth("rbac.create") && is_on("sourceServer") {
-        wanted.push(("create", "authentication.k8s.io", "tokenreviews", None));
-    }
-    for (verb, group, resource, scope) in wanted {
-        if !place.cluster.may(verb, group, resource, scope)? {
-            let dot = if group.is_empty() { "" } else { "." };
-            let at = scope.map_or_else(|| "in the cluster".to_owned(), |name| format!("in namespace {name}"));
-            let found = format!("no right to {verb} {resource}{dot}{group} {at}");
-            let todo = "install as somebody who has it, or ask for it";
-            judged.told(Severity::Error, "GR0103", "", found, "that right for who installs", todo);
-        }
-    }
-    Ok(())
 }
 
 fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {

@@ -13,7 +13,7 @@ const MOST: f64 = 128.0;
 /// Components whose replicas may come and go.
 pub(super) const SCALED: [&str; 3] = ["reporter", "router", "sourceServer"];
 /// Components with a budget.
-const LIMITED: [&str; 8] = [
+pub(super) const LIMITED: [&str; 8] = [
     "appProxy",
     "changeRevision",
     "reporter",

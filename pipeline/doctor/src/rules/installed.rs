@@ -51,9 +51,9 @@ const ANNOTATIONS: [&str; 4] = [
 /// What Argo CD reads the runtime's own repositories with: the app proxy keeps it where Argo CD is.
 const REPOSITORIES: &str = "runtime-repo-creds-secret";
 /// The label that the chart's claims carry.
-const OURS: &str = "app.kubernetes.io%2Fname%3Dgitops-runtime";
+pub(super) const OURS: &str = "app.kubernetes.io%2Fname%3Dgitops-runtime";
 
-fn items(list: Option<&Json>) -> impl Iterator<Item = &Json> {
+pub(super) fn items(list: Option<&Json>) -> impl Iterator<Item = &Json> {
     list.and_then(|list| list["items"].as_array()).into_iter().flatten()
 }
 
@@ -72,6 +72,11 @@ fn name(object: &Json) -> String {
     } else {
         format!("{}/{}", part("namespace"), part("name"))
     }
+}
+
+/// The release or Application that an object of the chart is of, by its label.
+pub(super) fn instance(object: &Json) -> &str {
+    object["metadata"]["labels"]["app.kubernetes.io/instance"].as_str().unwrap_or_default()
 }
 
 /// Whether the Argo CD is there that the values name.
@@ -110,13 +115,36 @@ pub(super) fn argocd(judged: &mut Judged, place: &Place<'_>) -> Result<(), Strin
     let told = format!("/api/v1/namespaces/{}/configmaps/codefresh-cm", place.namespace);
     if judged.truth("runtimeConfigMap.create")
         && let Some(map) = place.cluster.get(&told)?
-        && map["metadata"]["labels"]["app.kubernetes.io/name"] != "gitops-runtime"
     {
+        let labels = &map["metadata"]["labels"];
         let release =
             map["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str().unwrap_or("nobody");
-        let found = format!("a ConfigMap codefresh-cm of the release {release}");
-        let todo = "choose another namespace, or set runtimeConfigMap.create to false";
-        judged.told(Severity::Error, "GR0107", "runtimeConfigMap.create", found, "none of another's", todo);
+        let runtime = labels["codefresh.io/runtime-name"].as_str().unwrap_or_default();
+        if labels["app.kubernetes.io/name"] != "gitops-runtime" {
+            let found = format!("a ConfigMap codefresh-cm of the release {release}");
+            let todo = "choose another namespace, or set runtimeConfigMap.create to false";
+            judged.told(
+                Severity::Error,
+                "GR0107",
+                "runtimeConfigMap.create",
+                found,
+                "none of another's",
+                todo,
+            );
+        } else if runtime != judged.text("global.runtime.name") {
+            // Of the same release it is where somebody gives the runtime another name.
+            let found = format!("a ConfigMap codefresh-cm of the runtime {runtime}");
+            let todo = "for a second runtime choose another namespace, or set runtimeConfigMap.create to false, and router.service.name \
+                        and appProxy.service.name to others";
+            judged.told(
+                Severity::Warning,
+                "GR0107",
+                "global.runtime.name",
+                found,
+                "one of this runtime",
+                todo,
+            );
+        }
     }
     Ok(())
 }
@@ -233,9 +261,16 @@ pub(super) fn leftovers(judged: &mut Judged, place: &Place<'_>) -> Result<(), St
         }
     }
     let claims = place.cluster.metadata(&format!("{of}/persistentvolumeclaims?labelSelector={OURS}"))?;
+    let mut installed: BTreeSet<String> = releases.into_keys().collect();
+    // Helm need not have installed it: Argo CD keeps no releases. What runs says of which it is.
+    for kind in ["deployments", "statefulsets"] {
+        let path = format!("/apis/apps/v1/namespaces/{}/{kind}?labelSelector={OURS}", place.namespace);
+        let running = place.cluster.metadata(&path)?;
+        installed.extend(items(running.as_ref()).map(|object| instance(object).to_owned()));
+    }
     for claim in items(claims.as_ref()) {
-        let release = claim["metadata"]["labels"]["app.kubernetes.io/instance"].as_str().unwrap_or_default();
-        if !releases.contains_key(release) {
+        let release = instance(claim);
+        if !installed.contains(release) {
             let found = format!("the claim {} of the release {release}, which is not installed", name(claim));
             let todo = "install under that name to go on with its ledger, or delete the claim";
             judged.told(

@@ -52,6 +52,12 @@ pub(super) fn check(judged: &mut Judged) {
     for path in ["metrics.serviceMonitor.interval", "metrics.serviceMonitor.scrapeTimeout"] {
         text(judged, path, |text| matches(TIME, text), "a time such as 30s");
     }
+    let [interval, within] = ["interval", "scrapeTimeout"].map(|key| format!("metrics.serviceMonitor.{key}"));
+    let times = seconds(judged.text(&interval)).zip(seconds(judged.text(&within)));
+    if judged.truth("metrics.serviceMonitor.enabled") && times.is_some_and(|(all, part)| part > all) {
+        let wanted = format!("no more than {interval}: the Prometheus operator takes no such ServiceMonitor");
+        judged.error("GR0007", &within, &wanted, "shorten it, or read metrics less often");
+    }
     for (path, switch) in HOSTS {
         if judged.truth(switch) {
             list(judged, path, |host| {
@@ -84,6 +90,27 @@ fn text(judged: &mut Judged, path: &str, is_right: fn(&str) -> bool, wanted: &st
     if judged.at(path).and_then(Node::text).is_some_and(|text| !text.is_empty() && !is_right(text)) {
         judged.error("GR0007", path, wanted, CURE);
     }
+}
+
+/// How long a time is that the operator takes; `None` for what is none.
+fn seconds(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("ms", 0.001),
+        ("y", 31_536_000.0),
+        ("w", 604_800.0),
+        ("d", 86_400.0),
+        ("h", 3_600.0),
+        ("m", 60.0),
+        ("s", 1.0),
+    ];
+    let (mut rest, mut all) = (text, 0.0);
+    while !rest.is_empty() {
+        let (number, unit) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let (name, size) = UNITS.into_iter().find(|(name, _)| unit.starts_with(name))?;
+        all += number.parse::<f64>().ok()? * size;
+        rest = unit.get(name.len()..)?;
+    }
+    Some(all)
 }
 
 fn of_image(judged: &mut Judged, path: &str) {

@@ -1,6 +1,6 @@
 //! Which Roles and ClusterRoles the chart makes, as its templates do: by the settings of each role above the other values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::{Place, argocd, argocd_of_app_proxy};
 use super::{Judged, Node};
@@ -12,8 +12,9 @@ pub(super) struct MadeRoles {
     pub(super) namespaces: BTreeSet<String>,
     /// Whether it makes ClusterRoles.
     pub(super) in_cluster: bool,
-    /// Where it grants to read Applications: in a namespace, or in all.
-    pub(super) applications: BTreeSet<Option<String>>,
+    /// What it grants to accounts, but for what resource reporters read: where, the group and kind of objects,
+    /// and verbs.
+    pub(super) granted: BTreeMap<(Option<String>, &'static str, &'static str), BTreeSet<&'static str>>,
 }
 
 impl MadeRoles {
@@ -36,10 +37,13 @@ impl MadeRoles {
         if !judged.truth("validation.enabled") {
             return;
         }
-        self.namespaces.insert(place.namespace.to_owned());
-        self.in_cluster |= judged.truth("global.runtime.ingress.enabled")
+        self.grant(Some(place.namespace), "", "secrets", &["get"]);
+        let sees_class = judged.truth("global.runtime.ingress.enabled")
             && !judged.is_empty("global.runtime.ingress.className")
             && !judged.truth("global.runtime.singleNamespace");
+        if sees_class {
+            self.grant(None, "networking.k8s.io", "ingressclasses", &["get"]);
+        }
     }
 
     fn reporter(&mut self, judged: &Judged, place: &Place<'_>, argocd: &str) {
@@ -50,7 +54,7 @@ impl MadeRoles {
             || (judged.text("nats.mode") == "embedded"
                 && judged.is_empty("nats.auth.tokenSecretKeyRef.name"));
         if makes_keys {
-            self.namespaces.insert(place.namespace.to_owned());
+            self.grant(Some(place.namespace), "", "secrets", &["get", "patch"]);
         }
         let namespace = text(judged, &["reporter.config.kubernetes.namespace"], argocd);
         self.reads_applications(judged, &APPLICATIONS[1..], namespace);
@@ -63,9 +67,12 @@ impl MadeRoles {
         let paths = ["changeRevision.config.kubernetes.namespace", "reporter.config.kubernetes.namespace"];
         let namespace = text(judged, &paths, argocd);
         if judged.truth("changeRevision.argocdCredentials") {
-            self.namespaces.insert(namespace.to_owned());
+            self.reads_credentials(namespace);
         }
-        self.reads_applications(judged, &APPLICATIONS, namespace);
+        let scope = self.reads_applications(judged, &APPLICATIONS, namespace);
+        if judged.truth("changeRevision.annotations") {
+            self.grant(scope, ARGO, "applications", &["patch"]);
+        }
     }
 
     fn resource_reporter(&mut self, judged: &Judged, argocd: &str) {
@@ -98,10 +105,9 @@ impl MadeRoles {
             return;
         }
         // Whose the token of a caller is.
-        self.in_cluster = true;
+        self.grant(None, "authentication.k8s.io", "tokenreviews", &["create"]);
         if judged.truth("sourceServer.argocdCredentials") {
-            let namespace = text(judged, &["sourceServer.config.kubernetes.namespace"], argocd);
-            self.namespaces.insert(namespace.to_owned());
+            self.reads_credentials(text(judged, &["sourceServer.config.kubernetes.namespace"], argocd));
         }
     }
 
@@ -109,28 +115,65 @@ impl MadeRoles {
         if !judged.truth("appProxy.enabled") {
             return;
         }
-        self.namespaces.extend([argocd_of_app_proxy(judged, place), place.namespace.to_owned()]);
+        let (own, argocd) = (place.namespace, argocd_of_app_proxy(judged, place));
+        self.grant(Some(&argocd), ARGO, "applications", &["get", "list"]);
+        self.grant(Some(own), "", "pods", &["list"]);
+        self.grant(Some(own), "", "pods/log", &["get"]);
+        for namespace in [own, &argocd] {
+            self.grant(Some(namespace), "", "secrets", &["create", "get", "patch"]);
+        }
         let acts = list(judged, &["appProxy.config.appProxy.namespaces", "appProxy.namespaces"]);
         let acts: Vec<&str> = acts.unwrap_or_default().iter().filter_map(Node::text).collect();
-        if acts.contains(&"*") {
-            self.in_cluster = true;
-        } else {
-            self.namespaces.extend(acts.into_iter().map(str::to_owned));
+        let scopes: Vec<Option<&str>> = match acts.contains(&"*") {
+            true => vec![None],
+            false => acts.into_iter().chain([own]).map(Some).collect(),
+        };
+        for scope in scopes {
+            self.grant(scope, "apps", "replicasets", &["list"]);
+            self.grant(scope, ARGO, "analysisruns", &["list"]);
+            self.grant(scope, ARGO, "rollouts", &["get", "patch"]);
+            self.grant(scope, ARGO, "rollouts/status", &["patch"]);
+            self.grant(scope, ARGO, "workflows", &["create", "get", "list", "patch"]);
         }
+    }
+
+    /// What Argo CD reads repositories with is read where it is.
+    fn reads_credentials(&mut self, argocd: &str) {
+        self.grant(Some(argocd), "", "secrets", &["list"]);
+        self.grant(Some(argocd), ARGO, "appprojects", &["list"]);
+        self.grant(Some(argocd), "", "configmaps", &["get"]);
     }
 
     /// Applications are read in all namespaces where these settings name some, and else in this one.
-    fn reads_applications(&mut self, judged: &Judged, settings: &[&str], namespace: &str) {
-        if list(judged, settings).is_some() {
-            self.in_cluster = true;
-            self.applications.insert(None);
-        } else {
-            self.namespaces.insert(namespace.to_owned());
-            self.applications.insert(Some(namespace.to_owned()));
+    fn reads_applications<'a>(
+        &mut self,
+        judged: &Judged,
+        settings: &[&str],
+        namespace: &'a str,
+    ) -> Option<&'a str> {
+        let scope = Some(namespace).filter(|_| list(judged, settings).is_none());
+        self.grant(scope, ARGO, "applications", &["get", "list", "watch"]);
+        scope
+    }
+
+    /// A role in a namespace, or in the whole cluster, grants these verbs. Some roles name single objects: who installs is
+    /// asked for the right to all of the kind, as nobody has one to the objects of a runtime alone.
+    fn grant(
+        &mut self,
+        scope: Option<&str>,
+        group: &'static str,
+        kinds: &'static str,
+        verbs: &[&'static str],
+    ) {
+        match scope {
+            Some(namespace) => drop(self.namespaces.insert(namespace.to_owned())),
+            None => self.in_cluster = true,
         }
+        self.granted.entry((scope.map(str::to_owned), group, kinds)).or_default().extend(verbs);
     }
 }
 
+const ARGO: &str = "argoproj.io";
 /// Where namespaces of applications are named, what counts more first: what the role change-revision has of its own, and what is the
 /// reporter's.
 const APPLICATIONS: [&str; 3] = [

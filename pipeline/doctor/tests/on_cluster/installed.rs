@@ -218,3 +218,105 @@ fn a_git_token_that_an_earlier_version_kept_beside_the_release_is_told_where_arg
         assert_eq!(found(is_there, values), [""; 0], "{values}");
     }
 }
+
+#[test]
+fn a_claim_of_what_runs_is_no_leftover_though_helm_keeps_no_release_of_it() {
+    let ours = "labelSelector=app.kubernetes.io%2Fname%3Dgitops-runtime";
+    let of = |instance: &str| json!({"metadata": {"name": "ledger", "labels": {"app.kubernetes.io/instance": instance}}});
+    let found = |kind: &str, running: &str| {
+        let claims = format!("/api/v1/namespaces/prod/persistentvolumeclaims?{ours}");
+        let workloads = format!("/apis/apps/v1/namespaces/prod/{kind}?{ours}");
+        let objects = [(claims, of("web")), (workloads, of(running))];
+        let objects = objects.map(|(path, object)| (&*path.leak(), json!({"items": [object]})));
+        let held = SimulatedCluster { objects: BTreeMap::from(objects), refused: BTreeSet::new() };
+        lines_of(&asked(&held, WITH_A_CLUSTER), "GR0111")
+    };
+    for kind in ["deployments", "statefulsets"] {
+        assert_eq!(found(kind, "web"), [""; 0]);
+        assert_eq!(
+            found(kind, "other"),
+            ["warning : the claim ledger of the release web, which is not installed"]
+        );
+    }
+}
+
+#[test]
+fn a_second_runtime_beside_one_is_told_what_both_would_have() {
+    let map = "/api/v1/namespaces/prod/configmaps/codefresh-cm";
+    let of = |runtime: &str| {
+        let labels =
+            json!({"app.kubernetes.io/name": "gitops-runtime", "codefresh.io/runtime-name": runtime});
+        let held = SimulatedCluster {
+            objects: BTreeMap::from([(map, json!({"metadata": {"labels": labels}}))]),
+            refused: BTreeSet::new(),
+        };
+        let all = lines_of(&asked(&held, WITH_A_CLUSTER), "GR0107");
+        all.into_iter().filter(|line| line.contains("codefresh-cm")).collect::<Vec<_>>()
+    };
+    assert_eq!(of("prod"), [""; 0]);
+    assert_eq!(of("first"), ["warning global.runtime.name: a ConfigMap codefresh-cm of the runtime first"]);
+}
+
+#[test]
+fn what_no_upgrade_changes_of_volumes_and_servers_that_are_there_is_said_before_it() {
+    let ours = "labelSelector=app.kubernetes.io%2Fname%3Dgitops-runtime";
+    let claims: &'static str = format!("/api/v1/namespaces/prod/persistentvolumeclaims?{ours}").leak();
+    let sets: &'static str = format!("/apis/apps/v1/namespaces/prod/statefulsets?{ours}").leak();
+    let spec =
+        |class: &str| json!({"storageClassName": class, "resources": {"requests": {"storage": "2Gi"}}});
+    let metadata = |component: &str, instance: &str| json!({"name": component, "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/instance": instance}});
+    let bus = json!({"replicas": 1, "volumeClaimTemplates": [{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}]});
+    let mut held = SimulatedCluster {
+        objects: BTreeMap::from([
+            (claims, json!({"items": [{"metadata": metadata("reporter", "web"), "spec": spec("plain")}]})),
+            (sets, json!({"items": [{"metadata": metadata("nats", "web"), "spec": bus}]})),
+            ("/apis/storage.k8s.io/v1/storageclasses/plain", json!({})),
+        ]),
+        refused: BTreeSet::new(),
+    };
+    let of = |held: &SimulatedCluster, values: &str| {
+        lines_of(&asked(held, &format!("{WITH_A_CLUSTER}{values}")), "GR0113")
+    };
+    let ledger = |given: &str| format!("reporter: {{persistence: {{{given}}}}}\n");
+    for given in
+        ["size: 2Gi", "size: 2048Mi, storageClass: plain", "size: 1Gi, enabled: false", "existingClaim: a"]
+    {
+        assert_eq!(of(&held, &ledger(given)), [""; 0], "{given}");
+    }
+    let at = "reporter.persistence";
+    for (given, found) in [
+        ("size: 1Gi", format!("warning {at}.size: less than the 2Gi of the claim reporter")),
+        (
+            "size: 3Gi",
+            format!(
+                "error {at}.size: more than the 2Gi of the claim reporter, whose class plain lets none grow"
+            ),
+        ),
+        (
+            "size: 2Gi, storageClass: fast",
+            format!("error {at}.storageClass: fast, and the claim reporter is of the class plain"),
+        ),
+    ] {
+        assert_eq!(of(&held, &ledger(given)), [found]);
+    }
+    let servers = |given: &str| format!("nats: {{mode: embedded, persistence: {{{given}}}}}\n");
+    assert_eq!(of(&held, &servers("size: 2Gi")), [""; 0]);
+    let at = "error nats.persistence";
+    assert_eq!(
+        of(&held, &servers("size: 3Gi, storageClass: fast")),
+        [
+            format!("{at}.storageClass: another than the cluster's default of the StatefulSet nats"),
+            format!("{at}.size: another than 2Gi of the StatefulSet nats"),
+        ]
+    );
+    assert_eq!(
+        of(&held, "nats: {mode: embedded, replicaCount: 3, persistence: {size: 2Gi}}\n"),
+        ["warning nats.replicaCount: more servers than the one of the StatefulSet nats"]
+    );
+    // A class that lets volumes grow; and of several releases nobody knows which one is meant.
+    let grows = json!({"allowVolumeExpansion": true});
+    held.objects.insert("/apis/storage.k8s.io/v1/storageclasses/plain", grows);
+    assert_eq!(of(&held, &ledger("size: 3Gi")), [""; 0]);
+    held.objects.insert(sets, json!({"items": [{"metadata": metadata("nats", "other")}]}));
+    assert_eq!(of(&held, &ledger("size: 1Gi")), [""; 0]);
+}

@@ -68,3 +68,41 @@ fn no_secret_of_what_is_switched_off_is_looked_for() {
         format!("tunnelClient: {{enabled: true, to: 'wss://a.example.com', tokenSecretKeyRef: {secret}}}\n");
     assert_eq!(found("GR0102", &client), [""; 0]);
 }
+
+#[test]
+fn secrets_of_pulls_and_of_further_variables_and_volumes_are_looked_for() {
+    for (values, told) in [
+        ("imagePullSecrets: [{name: own}]", "global.imagePullSecrets"),
+        ("extraEnv: {A: {valueFrom: {secretKeyRef: {name: own, key: a}}}}", "reporter.extraEnv"),
+        ("extraVolumes: [{name: a, secret: {secretName: own}}]", "reporter.extraVolumes"),
+        (
+            "extraVolumes: [{name: a, secret: {secretName: own, items: [{key: a, path: a}]}}]",
+            "reporter.extraVolumes",
+        ),
+    ] {
+        let group = told.split('.').next().unwrap();
+        let of = |data: Option<serde_json::Value>, values: &str| {
+            let secret = data.map(|data| ("/api/v1/namespaces/prod/secrets/own", json!({"data": data})));
+            let held = SimulatedCluster { objects: secret.into_iter().collect(), refused: BTreeSet::new() };
+            // What stands above has a group of its own.
+            let values = match group {
+                "global" => WITH_A_CLUSTER.replacen("global:\n", &format!("global:\n  {values}\n"), 1),
+                _ => format!("{WITH_A_CLUSTER}{group}: {{{values}}}\n"),
+            };
+            let all = lines_of(&asked(&held, &values), "GR0102");
+            all.into_iter().filter(|line| line.contains(" own ")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(None, values), [format!("error {told}: no Secret own in namespace prod")]);
+        let all = json!({"a": "YQ==", ".dockerconfigjson": "e30="});
+        assert_eq!(of(Some(all), values), [""; 0], "{values}");
+        let lacks = of(Some(json!({"b": "YQ=="})), values);
+        assert_eq!(lacks.len(), usize::from(!values.ends_with("{secretName: own}}]")), "{lacks:?}");
+        let optional = values
+            .replace("key: a}}}}", "key: a, optional: true}}}}")
+            .replace("Name: own", "Name: own, optional: true");
+        assert_eq!(of(None, &optional).is_empty(), group != "global", "{optional}");
+        if group != "global" {
+            assert_eq!(of(None, &format!("{values}, enabled: false")), [""; 0], "{values}");
+        }
+    }
+}

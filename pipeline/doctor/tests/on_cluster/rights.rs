@@ -8,6 +8,7 @@ use crate::{SimulatedCluster, WITH_A_CLUSTER, asked, lines_of};
 fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_some() {
     let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
     held.refused.extend(["create clusterroles", "create tokenreviews", "create horizontalpodautoscalers"]);
+    held.refused.extend(["escalate clusterroles", "escalate roles"]);
     let lacks = |more: &str| lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{more}")), "GR0103");
     let right = |text: &str| format!("error : no right to create {text}");
     let roles = right("clusterroles.rbac.authorization.k8s.io in the cluster");
@@ -31,6 +32,30 @@ fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_som
     let scalers = right("horizontalpodautoscalers.autoscaling in namespace prod");
     assert_eq!(lacks(scaled), [scalers, roles, reviews]);
     assert_eq!(lacks(&format!("{scaled}rbac: {{create: false}}\n")).len(), 1);
+}
+
+#[test]
+fn whoever_may_escalate_and_bind_roles_grants_what_they_do_not_have() {
+    let lacks = |refused: &[&'static str], more: &str| {
+        let held = SimulatedCluster { objects: BTreeMap::new(), refused: refused.iter().copied().collect() };
+        lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{more}")), "GR0103")
+    };
+    let rights = ["watch applications", "get applications", "patch rollouts/status"];
+    let proxy = "appProxy: {enabled: true}\n";
+    let reads = "error : no right to get, watch applications.argoproj.io in namespace prod";
+    let acts = "error : no right to patch rollouts/status.argoproj.io in namespace prod";
+    assert_eq!(lacks(&rights, proxy), [""; 0]);
+    for other in ["escalate roles in prod", "bind roles in prod"] {
+        let refused = [&rights[..], &[other]].concat();
+        assert_eq!(lacks(&refused, ""), [reads], "{other}");
+        assert_eq!(lacks(&refused, proxy), [reads, acts], "{other}");
+        assert_eq!(lacks(&refused, &format!("{proxy}rbac: {{create: false}}\n")), [""; 0], "{other}");
+    }
+    // Roles of the whole cluster are others.
+    let everywhere = "reporter: {applicationNamespaces: [team-*]}\n";
+    let in_cluster = "error : no right to get, watch applications.argoproj.io in the cluster";
+    let refused = [&rights[..], &["escalate clusterroles in the cluster"]].concat();
+    assert_eq!(lacks(&refused, everywhere), [in_cluster]);
 }
 
 #[test]

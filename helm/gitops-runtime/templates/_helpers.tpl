@@ -11,7 +11,7 @@
 {{- define "gitops-runtime.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: gitops-runtime
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 

@@ -140,7 +140,7 @@ spec:
         {{- range $place, $from := .files }}
         - name: {{ $place }}
           secret:
-            secretName: {{ $from.name }}
+            secretName: {{ $from.name | quote }}
             defaultMode: 0440
             {{- with $from.key }}
             items: [{key: {{ . | quote }}, path: {{ . | quote }}}]

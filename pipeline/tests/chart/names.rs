@@ -54,6 +54,7 @@ fn names_are_taken(release: &str, chart: &Path) {
         if kind == "Service" {
             assert!(name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.contains('.'), "{at}");
         }
+        labels_are_texts(object, &at);
         kinds.insert(kind);
     }
     for kind in ["CronJob", "Deployment", "Job", "Service", "StatefulSet"] {
@@ -61,11 +62,28 @@ fn names_are_taken(release: &str, chart: &Path) {
     }
 }
 
+/// The API server takes no number and no boolean for a label, wherever it stands.
+fn labels_are_texts(object: &Value, at: &str) {
+    match object {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                match value.as_object().filter(|_| ["labels", "matchLabels", "selector"].contains(&&**key)) {
+                    Some(labels) if !labels.contains_key("matchLabels") => {
+                        assert!(labels.values().all(Value::is_string), "{at}: {key} {value}");
+                    }
+                    _ => labels_are_texts(value, at),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| labels_are_texts(item, at)),
+        _ => {}
+    }
+}
+
 #[test]
 fn a_release_may_be_called_as_helm_lets_it() {
-    for release in
-        ["prod", "team.prod", "2024", "7.of-nine", "platform.engineering-of-a-large-company.production-12"]
-    {
+    let long = "platform.engineering-of-a-large-company.production-12";
+    for release in ["prod", "team.prod", "2024", "1e3", "1.5", "true", "null", "7.of-nine", long] {
         names_are_taken(release, &chart());
     }
 }
@@ -74,4 +92,49 @@ fn a_release_may_be_called_as_helm_lets_it() {
 fn an_alias_of_the_chart_may_have_capitals() {
     let folder = described(|chart| chart.replacen("name: gitops-runtime\n", "name: RuntimeOfTeamA\n", 1));
     names_are_taken("prod", folder.path());
+}
+
+/// Whatever is called by a name that the values give is called by a text.
+fn names_are_texts(object: &Value, at: &str) {
+    const NAMES: [&str; 5] = ["claimName", "name", "namespace", "secretName", "serviceAccountName"];
+    match object {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                let is_name = NAMES.contains(&&**key) && !value.is_object();
+                assert!(!is_name || value.is_string(), "{at}: {key} {value}");
+                names_are_texts(value, at);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| names_are_texts(item, at)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_name_of_digits_stays_a_text() {
+    let secrets = [
+        "global.codefresh.runtimeToken.secretKeyRef",
+        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+        "platform.oidc.secretKeyRef",
+        "platform.oidc.caSecretKeyRef",
+        "sourceServer.git.caSecretKeyRef",
+        "changeRevision.git.caSecretKeyRef",
+    ];
+    let secrets = secrets.map(|path| format!("{path}.name=2024,{path}.key=2025"));
+    let claims = ["platform", "platform.backup", "reporter", "changeRevision", "resourceReporter"];
+    let claims = claims.map(|group| format!("{group}.persistence.existingClaim=2024"));
+    let more = [
+        "reporter.serviceAccount.name=2024",
+        "platform.oidc.issuer=https://idp.example.com",
+        "platform.oidc.clientId=2024",
+    ];
+    let set: Vec<&str> = ALL.iter().copied().filter(|one| !one.starts_with("nats.mode")).collect();
+    let texts = [secrets.join(","), claims.join(","), more.join(",")].join(",");
+    let output = template_of("prod", &chart(), &["--set", &set.join(","), "--set-string", &texts]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(text.matches("2024").count() > 12, "{text}");
+    for object in &serde_saphyr::from_multiple::<Value>(text).unwrap() {
+        names_are_texts(object, &format!("{} {}", object["kind"], object["metadata"]["name"]));
+    }
 }

@@ -331,3 +331,34 @@ fn a_component_that_may_reach_another_is_let_in_there_whoever_else_is() {
         assert!(closed.is_empty(), "{}: {closed:?}", file.display());
     }
 }
+
+#[test]
+fn further_rules_of_egress_are_those_of_every_role_and_a_backup_is_left_alone_by_a_mesh() {
+    let values = json!({
+        "global": {"runtime": {"name": "prod"}, "codefresh": {"accountId": "acme"}},
+        "appProxy": {"enabled": true},
+        "changeRevision": {"enabled": true},
+        "nats": {"mode": "embedded"},
+        "networkPolicy": {"extraEgress": [{"ports": [{"protocol": "TCP", "port": 15012}]}]},
+        "platform": {"enabled": true},
+        "resourceReporter": {"enabled": true},
+        "sourceServer": {"enabled": true, "argocdCredentials": true},
+        "tunnelClient": {"to": "https://tunnels.example.com", "domain": "tunnels.example.com"},
+        "tunnelServer": {"enabled": true, "domain": "tunnels.example.com"},
+    });
+    let objects = rendered(&values);
+    let mut without = Vec::new();
+    for policy in objects.iter().filter(|object| object["kind"] == "NetworkPolicy") {
+        let egress = policy["spec"]["egress"].as_array().into_iter().flatten();
+        if egress.filter(|rule| rule["ports"][0]["port"] == 15012).count() == 0 {
+            let labels = &policy["spec"]["podSelector"]["matchLabels"];
+            without.push(labels["app.kubernetes.io/component"].as_str().unwrap());
+        }
+    }
+    without.sort_unstable();
+    assert_eq!(without, ["platform-backup", "test"]);
+    let backup = object(&objects, "CronJob", "-backup").unwrap();
+    let metadata = &backup["spec"]["jobTemplate"]["spec"]["template"]["metadata"];
+    assert_eq!(metadata["labels"]["sidecar.istio.io/inject"], "false");
+    assert_eq!(metadata["annotations"]["linkerd.io/inject"], "disabled");
+}

@@ -16,9 +16,13 @@ use crate::plan::ResourceRef;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     place: Place,
+    /// Where its uid stands for it; `None` for what the cluster does not hold.
+    by_uid: Option<Place>,
     pub(crate) health: Option<Health>,
     /// RFC 3339, empty if unknown.
     pub(crate) created_at: String,
+    /// Each by its name, and by its uid: of an owner that stands in no namespace Argo CD names that of the node, so that its uid
+    /// alone tells who it is.
     parents: Vec<Place>,
 }
 
@@ -42,6 +46,8 @@ struct NodeWire<'a> {
     namespace: Cow<'a, str>,
     #[serde(borrow)]
     name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Option<Cow<'a, str>>,
     #[serde(default)]
     health: Option<HealthWire>,
     #[serde(default)]
@@ -68,6 +74,15 @@ struct ParentWire<'a> {
     namespace: Cow<'a, str>,
     #[serde(borrow)]
     name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Option<Cow<'a, str>>,
+}
+
+impl Place {
+    /// Of a uid, which no name can be taken for: a kind is never empty.
+    fn of_uid(uid: Option<&str>) -> Option<Self> {
+        uid.filter(|uid| !uid.is_empty()).map(|uid| Self::new("", "", "", uid))
+    }
 }
 
 impl Tree {
@@ -107,6 +122,7 @@ impl Tree {
         let children = self.children.get_or_init(|| self.by_parent());
         let mut below = vec![false; self.nodes.len()];
         let mut front = vec![Place::of(resource)];
+        front.extend(self.get(resource).and_then(|node| node.by_uid));
         while let Some(parent) = front.pop() {
             for &index in children.get(&parent).into_iter().flatten() {
                 if let (Some(reached), Some(node)) = (below.get_mut(index), self.nodes.get(index))
@@ -114,6 +130,7 @@ impl Tree {
                 {
                     *reached = true;
                     front.push(node.place);
+                    front.extend(node.by_uid);
                 }
             }
         }
@@ -137,15 +154,19 @@ impl Tree {
 impl Node {
     fn of(wire: NodeWire<'_>) -> Self {
         let parents = wire.parent_refs.unwrap_or_default().into_iter();
-        let place = |of: ParentWire<'_>| Place::new(&of.group, &of.kind, &of.namespace, &of.name);
+        let places = |of: ParentWire<'_>| {
+            let named = Place::new(&of.group, &of.kind, &of.namespace, &of.name);
+            [Some(named), Place::of_uid(of.uid.as_deref())].into_iter().flatten()
+        };
         Self {
             place: Place::new(&wire.group, &wire.kind, &wire.namespace, &wire.name),
+            by_uid: Place::of_uid(wire.uid.as_deref()),
             health: wire
                 .health
                 .map(|health| Health { status: health.status, message: health.message })
                 .filter(|health| !health.status.is_empty()),
             created_at: wire.created_at.unwrap_or_default(),
-            parents: parents.map(place).collect(),
+            parents: parents.flat_map(places).collect(),
         }
     }
 }
@@ -168,6 +189,7 @@ fn of_value(node: &Value) -> Option<NodeWire<'static>> {
             kind: field(parent, "kind").into(),
             namespace: field(parent, "namespace").into(),
             name: field(parent, "name").into(),
+            uid: Some(field(parent, "uid").into()),
         };
         parents.iter().filter(|parent| named(parent)).map(parent).collect()
     });
@@ -176,6 +198,7 @@ fn of_value(node: &Value) -> Option<NodeWire<'static>> {
         kind: field(node, "kind").into(),
         namespace: field(node, "namespace").into(),
         name: field(node, "name").into(),
+        uid: Some(field(node, "uid").into()),
         health: node
             .get("health")
             .map(|health| HealthWire { status: field(health, "status"), message: field(health, "message") }),

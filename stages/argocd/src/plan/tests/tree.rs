@@ -149,3 +149,31 @@ fn the_tree_is_not_read_where_everything_is_healthy_by_its_entries() {
     let (_, asked) = run(&event(&store), None, healthy);
     assert!(!calls(&asked).contains(&"resource_tree"));
 }
+
+/// Argo CD names an owner with the namespace of what it owns, also one that stands in none.
+#[test]
+fn what_is_degraded_below_a_resource_without_a_namespace_is_found_by_uid() {
+    let mut store = store();
+    store["status"]["resources"] = json!([{"group": "example.com", "version": "v1", "kind": "Fleet",
+        "name": "all", "status": "Synced", "health": {"status": "Degraded"}}]);
+    let pod = |name: &str, parent: Value| {
+        json!({"version": "v1", "kind": "Pod", "namespace": "store", "name": name, "uid": name,
+            "parentRefs": [parent], "health": {"status": "Degraded", "message": name}, "createdAt": NOW})
+    };
+    let fleet = |uid: &str| json!({"group": "example.com", "kind": "Fleet", "namespace": "store", "name": "all", "uid": uid});
+    let fleets = json!({"group": "example.com", "version": "v1", "kind": "Fleet", "name": "all", "uid": "f"});
+    let set = json!({"group": "apps", "version": "v1", "kind": "ReplicaSet", "namespace": "store",
+        "name": "web", "uid": "s", "parentRefs": [fleet("f")]});
+    let of_set =
+        json!({"group": "apps", "kind": "ReplicaSet", "namespace": "store", "name": "web", "uid": "s"});
+    let nodes = [fleets, set, pod("own", fleet("f")), pod("of-set", of_set), pod("other", fleet("g"))];
+    let response = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { .. } => body(json!({"nodes": nodes})),
+        fetch => healthy(fetch),
+    };
+    let (enriched, _) = run(&event(&store), None, response);
+    let errors = payload(&enriched, "Application")["errors"].clone();
+    let messages: Vec<_> =
+        errors.as_array().into_iter().flatten().map(|error| error["message"].clone()).collect();
+    assert_eq!(messages, ["own", "of-set"]);
+}

@@ -9,7 +9,7 @@ use super::compare::is_same_yaml;
 use super::observed::sections;
 use super::play::{Playback, Played};
 use super::predicates::Predecessor;
-use super::said::{redacted, timeless};
+use super::said::{Span, redacted, timeless};
 use loadtest_judge::diff::diff;
 use loadtest_judge::view::View;
 use loadtest_sim::platform::ResourceKey;
@@ -32,8 +32,9 @@ pub(super) struct Memory {
 /// The product's last report of an entity.
 #[derive(Debug)]
 struct Last {
-    /// Without its hour.
-    report: Value,
+    report: View,
+    /// Its "now".
+    now: String,
     /// What decided that it was to be made.
     state: Value,
 }
@@ -55,7 +56,7 @@ impl Memory {
     /// Keeps what the product made.
     pub(super) fn made(&mut self, round: &Played<'_>, view: &View, now: &str) {
         let about = view.identity();
-        let last = Last { report: timeless(view, (now, now)), state: state(round, &about) };
+        let last = Last { report: view.clone(), now: now.to_owned(), state: state(round, &about) };
         self.ours.insert(entity(round, &about), last);
     }
 
@@ -83,7 +84,8 @@ impl Memory {
         redactor: &Redactor,
     ) -> bool {
         let last = self.ours.get(&entity(round, &theirs.identity()));
-        last.is_some_and(|last| is_same(&last.report, theirs, now, redactor))
+        let said = |last: &Last| is_same((&last.report, (&last.now, &last.now)), (theirs, now), redactor);
+        last.is_some_and(said)
     }
 
     /// Whether nothing that decides about a report has changed since the product's last one; a resource of
@@ -109,13 +111,14 @@ impl Memory {
 }
 
 /// Whether two reports say the same, whatever the hour, once secrets are replaced in theirs.
-pub(super) fn is_same(ours: &Value, theirs: &View, now: (&str, &str), redactor: &Redactor) -> bool {
-    let same = |theirs: &View| {
+pub(super) fn is_same(ours: (&View, Span<'_>), theirs: (&View, Span<'_>), redactor: &Redactor) -> bool {
+    let same = |view: &View| {
+        let (ours, theirs) = timeless(ours, (view, theirs.1));
         let mut found = Vec::new();
-        diff("", Some(ours), Some(&timeless(theirs, now)), &mut found);
+        diff("", Some(&ours), Some(&theirs), &mut found);
         found.iter().all(is_same_yaml)
     };
-    same(theirs) || same(&redacted(theirs, redactor))
+    same(theirs.0) || same(&redacted(theirs.0, redactor))
 }
 
 /// What the recorded reporter posted when it took the same event up again.

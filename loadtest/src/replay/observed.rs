@@ -188,7 +188,9 @@ fn compiled(case: &Case, event: &Watched) -> Response {
 
 fn body(case: &Case, event: &Watched, call: &str) -> Option<Value> {
     let object = &event.object;
-    let project = object.pointer("/spec/project").and_then(Value::as_str).unwrap_or("default");
+    let project =
+        object.pointer("/spec/project").and_then(Value::as_str).filter(|project| !project.is_empty());
+    let project = project.unwrap_or("default");
     let key = &event.event.key;
     let path = format!(
         "/api/v1/applications/{}/{call}?appNamespace={}&project={project}",

@@ -153,7 +153,8 @@ impl Predicate {
             Self::EqualToItsPredecessor => match (scene.ours, scene.theirs, scene.predecessor) {
                 (None, Some(_), _) if scene.said => true,
                 (None, Some(theirs), Some((before, span))) => {
-                    timeless(theirs, scene.now) == timeless(before, (&span.0, &span.1))
+                    let (theirs, before) = timeless((theirs, scene.now), (before, (&span.0, &span.1)));
+                    theirs == before
                 }
                 _ => false,
             },
@@ -181,7 +182,7 @@ impl Predicate {
                 // Whichever field this is about, the whole report must be that of one newer state.
                 let is_rollout = scene.ours.is_some_and(|ours| ours.identity().kind == "Rollout");
                 let is_it = |view: &View, theirs: &View| {
-                    is_same(&timeless(view, scene.now), theirs, scene.now, scene.redactor)
+                    is_same((view, scene.now), (theirs, scene.now), scene.redactor)
                 };
                 is_rollout
                     && scene.theirs.is_some_and(|theirs| scene.newer.iter().any(|view| is_it(view, theirs)))

@@ -31,22 +31,28 @@ pub(super) fn redacted(view: &View, redactor: &Redactor) -> View {
     View::opened(data)
 }
 
-/// The same without `timestamp`, and with every "now" replaced.
-pub(super) fn timeless(view: &View, now: (&str, &str)) -> Value {
-    let mut data = view.data().clone();
-    if let Some(data) = data.as_object_mut() {
-        data.remove("timestamp");
+/// The first and the last second that "now" may be in a report.
+pub(super) type Span<'a> = (&'a str, &'a str);
+
+/// Two reports without their `timestamp`s. What is "now" in both, in the hour of each, is the same there; all else stands: also
+/// a moment that only happens to be within the second of one of them.
+pub(super) fn timeless(one: (&View, Span<'_>), other: (&View, Span<'_>)) -> (Value, Value) {
+    let (mut first, mut second) = (one.0.data().clone(), other.0.data().clone());
+    for data in [&mut first, &mut second] {
+        data.as_object_mut().map(|data| data.remove("timestamp"));
     }
-    let hide = |value: Option<&mut Value>| {
-        if let Some(value) = value.filter(|value| value.as_str().is_some_and(|text| is_now(text, now))) {
-            *value = "now".into();
+    let errors = first.get("errors").and_then(Value::as_array).map_or(0, Vec::len);
+    let seen = (0..errors).map(|at| format!("/errors/{at}/lastSeen"));
+    let times = ["syncStartedAt", "syncFinishedAt"].map(|name| format!("/source/{name}"));
+    for place in times.into_iter().chain(seen) {
+        let (first, second) = (first.pointer_mut(&place), second.pointer_mut(&place));
+        let now = |value: &Value, span| value.as_str().is_some_and(|text| is_now(text, span));
+        if let (Some(first), Some(second)) = (first, second)
+            && now(first, one.1)
+            && now(second, other.1)
+        {
+            second.clone_from(first);
         }
-    };
-    for name in ["syncStartedAt", "syncFinishedAt"] {
-        hide(data.pointer_mut(&format!("/source/{name}")));
     }
-    for error in data.get_mut("errors").and_then(Value::as_array_mut).into_iter().flatten() {
-        hide(error.get_mut("lastSeen"));
-    }
-    data
+    (first, second)
 }

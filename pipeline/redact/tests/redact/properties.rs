@@ -185,6 +185,15 @@ proptest! {
         let once = redactor().manifest(&text).into_owned();
         prop_assert_eq!(redactor().manifest(&once), once.as_str());
     }
+
+    #[test]
+    fn a_number_beside_a_secret_keeps_each_of_its_digits(number in any::<f64>()) {
+        prop_assume!(number.is_finite());
+        let number = json!(number).to_string();
+        let text = format!(r#"{{"ratio":{number},"password":"hunter2"}}"#);
+        let redacted = redactor().manifest(&text).into_owned();
+        prop_assert!(redacted.contains(&format!(r#""ratio":{number}"#)), "{}", redacted);
+    }
 }
 
 #[test]

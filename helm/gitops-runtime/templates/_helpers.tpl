@@ -603,10 +603,14 @@ spec:
 - {apiGroups: [argoproj.io], resources: [workflows], verbs: [create, get, list, patch]}
 {{- end }}
 
-{{/* What the address of the Ingress of platform or tunnel server begins with. Takes its values. */}}
+{{/* "true" where the Ingress of platform or tunnel server has a certificate. Takes its values. */}}
+{{- define "gitops-runtime.ingressHasCertificate" -}}
+{{- if or .tlsSecretName (get .annotations "alb.ingress.kubernetes.io/certificate-arn") -}}true{{- end -}}
+{{- end }}
+
+{{/* What its address begins with: TLS may end before it. */}}
 {{- define "gitops-runtime.ingressProtocol" -}}
-{{- $isHttps := or (ne .tlsSecretName "") (hasKey .annotations "alb.ingress.kubernetes.io/certificate-arn") -}}
-{{- default (ternary "https" "http" $isHttps) .protocol -}}
+{{- default (ternary "https" "http" (eq (include "gitops-runtime.ingressHasCertificate" .) "true")) .protocol -}}
 {{- end }}
 
 {{/* The settings of the platform: those that the values say, and above them `platform.config`. */}}

@@ -68,13 +68,16 @@ fn an_ingress_whose_tls_ends_before_it_is_reached_over_https() {
     };
     let by_arn =
         json!({"annotations": {"alb.ingress.kubernetes.io/certificate-arn": "arn:aws:acm:1:certificate/1"}});
-    for (more, is_https) in [
-        (json!({}), false),
-        (by_arn, true),
-        (json!({"protocol": "https"}), true),
-        (json!({"tlsSecretName": "platform-tls"}), true),
-        (json!({"tlsSecretName": "platform-tls", "protocol": "http"}), false),
+    let taken_away = json!({"annotations": {"alb.ingress.kubernetes.io/certificate-arn": ""}});
+    // Whether it is told as https, and whether it listens so itself.
+    for (more, expected) in [
+        (json!({}), (false, false)),
+        (by_arn, (true, true)),
+        (taken_away, (false, false)),
+        (json!({"protocol": "https"}), (true, false)),
+        (json!({"tlsSecretName": "platform-tls"}), (true, true)),
+        (json!({"tlsSecretName": "platform-tls", "protocol": "http"}), (false, true)),
     ] {
-        assert_eq!(rendered(more.clone()), (is_https, is_https), "{more}");
+        assert_eq!(rendered(more.clone()), expected, "{more}");
     }
 }

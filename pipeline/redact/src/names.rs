@@ -236,6 +236,7 @@ pub(super) fn classify(name: &str) -> Class {
         }
         "auth" | "authorization" | "cookie" | "cookies" => Class::Header,
         _ if hook => Class::Link,
+        "users" | "accounts" => Class::Users,
         _ => Class::Plain,
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         shape::is_key(word) || shape::is_password(word)
     };
     // `password: mask x` is a password of two words.
-    let begins = ACTS.contains(word.as_str()) && words.clone().any(made);
+    let begins = ACTS.contains(word.as_str()) && words.clone().any(made) || behind_verb(name, line).is_some();
     let told = TELL.contains(word.as_str()) && !begins;
     if told && (count > 1 || !names::is_password(name)) {
         return true;
@@ -86,6 +86,14 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     count >= 2 && words.clone().take(1).all(is_letters) && !words.clone().any(made)
         || count >= 2 && words.take(2).all(is_letters)
         || function
+}
+
+/// The password of which nothing is told but what is done with it: `password: rotate th1stle`.
+pub(super) fn behind_verb(name: &str, line: &str) -> Option<Range<usize>> {
+    let line = line.trim_end();
+    let (verb, word) = line.split_once(' ').filter(|_| names::is_password(name))?;
+    let made = shape::is_password(word) && word.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    (made && TELL.contains(verb.to_ascii_lowercase().as_str())).then(|| line.len() - word.len()..line.len())
 }
 
 /// Whether a name and its text are the subject of a commit: `fix(auth): token refresh races with logout`.
@@ -218,6 +226,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                     || number == 0
                         && (is_in_humps(bare) || bare.bytes().filter(u8::is_ascii_digit).count() > 1))
                 && is_made_up(bare)
+            || password && says(&behind) && is_made_up(&bare.replace('.', "-"))
             || password && says(&behind) && is_run_together(bare)
             || password
                 && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
@@ -243,7 +252,11 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             let mut rest = line.get(at..).unwrap_or_default().split_whitespace();
             rest.next().filter(|word| matches!(*word, "to" | "->" | "=>" | "into")).and_then(|_| rest.next())
         };
-        let changed = password && behind == "from" && next().is_some_and(shape::is_password);
+        let changed = password && behind == "from" && next().is_some_and(shape::is_password)
+            // Or both look like names that nobody has.
+            || password
+                && is_name_and_word(bare)
+                && (behind == "from" && next().is_some_and(is_name_and_word) || behind == "to" && found.is_some());
         let like = phrase
             || changed && !is_word_of_prose(bare)
             || !word_only
@@ -298,9 +311,9 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
     found
 }
 
-/// Whether a word says that what follows is meant, in English and in German.
+/// Whether a word says that what follows is meant, in English, German, French, Spanish and Portuguese.
 fn says(word: &str) -> bool {
-    matches!(word, "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet")
+    matches!(word, "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é")
 }
 
 /// What stands in the quotes that open a text, where it is several words of which one was made up and none is of a sentence.
@@ -426,6 +439,17 @@ fn is_two_names(word: &str) -> bool {
     word.split_once(['-', '.', '_']).is_some_and(|(first, second)| name(first) && name(second))
         && names::classify(word) == names::Class::Plain
         && !TERMS.contains(word.to_ascii_lowercase().as_str())
+}
+
+/// Whether a word begins as names do, and goes on behind `_` as none does: `Bunting_old`.
+fn is_name_and_word(word: &str) -> bool {
+    let letters = |part: &str| part.len() >= 3 && part.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
+    word.split_once('_').is_some_and(|(first, second)| {
+        first.starts_with(|letter: char| letter.is_ascii_uppercase())
+            && letters(first)
+            && letters(second)
+            && second.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    }) && names::classify(word) == names::Class::Plain
 }
 
 /// Whether a text is a message, though it reads as YAML: a subject of several words, an empty line, and more; or a

@@ -1,7 +1,8 @@
 //! What is secret by its own shape, as data: one row a pattern.
 //!
-//! A row is searched, once, in the runs in which one of its marks stands (`scan.rs`). Its group 1 is the secret, else
-//! the whole match. The samples of each row are a test.
+//! A row is searched in the runs in which one of its marks stands, and again behind each find that is no secret, as far as
+//! that stays linear (`scan.rs`). The first of its groups that matches is the secret, else the whole match. The samples of
+//! each row are a test.
 
 mod lines;
 mod statements;

@@ -191,7 +191,7 @@ pub(super) static FILL: Words = LazyLock::new(|| {
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
          => - – — into a default updated reset will back again should initial temporary using use it it's rotate \
          rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde has been neu neue neues der \
-         den dem des das",
+         den dem des das est es é nueva nuevo nova nouveau",
     )
 });
 

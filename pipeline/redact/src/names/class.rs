@@ -19,6 +19,8 @@ pub(in super::super) enum Class {
     Link,
     /// Secret when it holds a password behind a user: `AUTH_USERS`.
     Logon,
+    /// Secret when it lists users, each with a password that somebody made up behind it: `USERS`.
+    Users,
     /// Secret, whatever it is.
     Secret,
 }
@@ -49,6 +51,7 @@ impl Class {
                     text.split_once(':').is_some_and(|(_, rest)| rest.bytes().any(|b| !b.is_ascii_digit()));
                 told && !text.contains("://") && !text.starts_with("arn:")
             }
+            Self::Users => lists_users(text),
             Self::Scalar | Self::Secret => {
                 let short = || text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
                 let checksum = is_checksum(name) && (shape::is_hash(text) || short());
@@ -126,6 +129,36 @@ impl Class {
             }
         }
     }
+}
+
+/// Whether `text` lists users and passwords, of which one at least was made up: `ada:th1stle,bob:x`.
+fn lists_users(text: &str) -> bool {
+    let mut made = false;
+    text.split([',', ';', ' ', '\n']).filter(|entry| !entry.trim().is_empty()).all(|entry| {
+        let Some((user, password)) = entry.trim().split_once(':') else { return false };
+        made = made || shape::is_password(password) || shape::is_key(password);
+        user.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte))
+            && !matches!(
+                user,
+                "user"
+                    | "group"
+                    | "team"
+                    | "role"
+                    | "arn"
+                    | "oidc"
+                    | "ldap"
+                    | "saml"
+                    | "github"
+                    | "gitlab"
+                    | "google"
+                    | "http"
+                    | "https"
+            )
+            && !password.is_empty()
+            && !password.contains(['/', ':'])
+            && !shape::is_harmless(password)
+    }) && made
 }
 
 /// Whether `text` is the serial number of a licence, in groups that need not be of one length: `XK2P-FGAGZ-WKJIS-99`.

@@ -87,6 +87,20 @@ fn names_of_logons_hold_a_password_behind_a_user() {
 }
 
 #[test]
+fn names_of_users_hold_passwords_that_somebody_made_up() {
+    for name in ["USERS", "ftp_users", "HTTP_USERS", "mail.accounts"] {
+        assert_eq!(classify(name), Class::Users, "{name}");
+        assert!(Class::Users.holds(name, "ada:th1stle,bob:thistle"), "{name}");
+        for text in
+            ["ada,bob", "ada:admin,bob:viewer", "prod:123456789012", "github:ada7lace", "ada:{{ .pw9x }}"]
+        {
+            assert!(!Class::Users.holds(name, text), "{name}: {text}");
+        }
+    }
+    assert_eq!(classify("secretUsers"), Class::Secret);
+}
+
+#[test]
 fn the_community_of_an_agent_is_secret_and_a_place_of_people_is_not() {
     for name in ["community", "snmpCommunity", "read_community"] {
         assert!(classify(name).holds(name, "thistle-ro"), "{name}");

@@ -130,7 +130,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
-    Program { names: &["composer"], words: &[("config", &[3])], ..NONE },
+    Program {
+        names: &["composer"],
+        words: &[("github-oauth.* gitlab-token.* gitlab-oauth.* bearer.*", &[1]), ("config", &[3])],
+        ..NONE
+    },
+    Program { names: &["codecov"], takes: &["-t"], ..NONE },
     Program {
         names: &["etcdctl", "aws", "gh", "git", "npm", "yarn", "pip", "doppler", "wp", "gcloud", "airflow"],
         ..NONE

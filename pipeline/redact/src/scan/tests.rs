@@ -75,6 +75,22 @@ fn no_pattern_has_more_than_five_times_as_much_searched_as_plain_yaml() {
 }
 
 #[test]
+fn so_many_that_are_no_secret_hide_none_behind_them() {
+    let found = |before: usize| {
+        let text = format!("{}auth('app', 'thistle')", "auth('app', '$PASSWORD') ".repeat(before));
+        let mut found = Vec::new();
+        Marks::of(&text).rows(&text, &mut found);
+        found
+            .into_iter()
+            .filter(|found| text.get(found.range.clone()).is_some_and(|text| text.contains("thistle")))
+            .count()
+    };
+    for before in [0, 1, 4, 6, 9, 40, 400] {
+        assert!(found(before) > 0, "behind {before}");
+    }
+}
+
+#[test]
 fn a_long_run_of_little_but_marks_goes_whole_and_unsearched() {
     let text = format!("before {} after", "AKCp-".repeat(1000));
     let mut marks = Marks::of(&text);

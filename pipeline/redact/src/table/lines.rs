@@ -58,7 +58,7 @@ pub(super) const LINES: &[Row] = &[
         "user-and-password",
         "HAProxy: stats auth; Squid: login=; coturn: user=; Monit: allow; 3proxy: user:CL:password",
         &["stats au", "login=", "user=", "allow admin:", "allow monit:", ":cl:"],
-        r"(?i)(?:\bstats\s+auth\s+|\blogin=)[^:\s]+:([^\s]+)|^\s*user=[a-z][\w.-]*:([^\s:]*(?:[a-z][^\s:]*[0-9]|(?-i:[a-z][A-Z]))[^\s:]*)$|^\s*allow\s(?:admin|monit):([^\s:]+)\s*$|\b[\w.-]+:CL:([^\s\x22]+)",
+        r"(?i)(?:\bstats\s+auth\s+|\blogin=)[^:\s]+:([^\s]+)|^\s*user=[a-z][\w.-]*:([^\s:]*(?:[a-z][^\s:]*[0-9]|(?-i:[a-z_][A-Z]|[A-Z][a-z]+[_-][a-z]))[^\s:]*)$|^\s*allow\s(?:admin|monit):([^\s:]+)\s*$|\b[\w.-]+:CL:([^\s\x22]+)",
         ["stats auth admin:thistle", "cache_peer p parent 3128 0 login=app:thistle"],
         ["stats auth", "login=PASS"],
     ),
@@ -234,8 +234,8 @@ pub(super) const LINES: &[Row] = &[
     line(
         "digest-of-a-user",
         "ZooKeeper: super:digest, and digest:user:digest of an access list",
-        &["super:", "igest:"],
-        r"\b(?:super|digest:[\w.-]+):([A-Za-z0-9+/]{27}=)",
+        &["super:", "igest:", "ddauth dig"],
+        r"\baddauth digest [\w.-]+:(\S+)|\b(?:super|digest:[\w.-]+):([A-Za-z0-9+/]{27}=)",
         [
             "superDigest=super:xQJmxLMiHGwaqBvst5y6rkB6HQs=",
             "setAcl /a digest:app:xQJmxLMiHGwaqBvst5y6rkB6HQs=:cdrwa",
@@ -271,7 +271,7 @@ pub(super) const LINES: &[Row] = &[
             "dns vultr",
             "dns porkbu",
         ],
-        r"(?i)\b(?:acme_)?dns\s+(?:cloudflare|digitalocean|hetzner|duckdns|linode|gandi|vultr|porkbun)\s+([a-z0-9_-]{20,})",
+        r"(?i)\b(?:acme_)?dns\s+(?:cloudflare|digitalocean|hetzner|duckdns|linode|gandi|vultr|porkbun)\s+([a-z0-9_-]{20,}|[a-z_-]*[0-9][a-z0-9_-]{11,})",
         [
             "tls { dns cloudflare Zk3mQ9fXw2Lr8Tn1Vb7Hy5Jp }",
             "dns duckdns 01234567-89ab-cdef-0123-456789abcdef",

@@ -333,8 +333,8 @@ pub(super) const TOKENS: &[Row] = &[
     link(
         "authorization-code",
         "RFC 6749: what a callback is given for a token",
-        &["?code=", "&code="],
-        r"[?&]code=([A-Za-z0-9._~+/%-]*[0-9][A-Za-z0-9._~+/%=-]*)(?:&state=|&session_state=|&iss=|&scope=|$)",
+        &["?code=", "&code=", " code=", "\"code=", "'code="],
+        r"[?&]code=([A-Za-z0-9._~+/%-]*[0-9][A-Za-z0-9._~+/%=-]*)(?:&state=|&session_state=|&iss=|&scope=|$)|(?:^|[&\s\x22'])code=([A-Za-z0-9._~+/%-]{6,})&(?:code_verifier|redirect_uri|grant_type|client_id)=",
         [
             "https://app.example/login?code=4/0AfJohXk3thistle&state=x",
             "https://a.example/cb?state=x&code=th1stle",

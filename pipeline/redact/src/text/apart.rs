@@ -137,9 +137,11 @@ impl<'t> Scan<'t> {
             && (head.starts_with([' ', '\t'])
                 || head.ends_with('$')
                 || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
+        // What a build prints: `Step 3/7 : ENV API_TOKEN x`.
+        let instruction = head.rsplit(" : ").next().unwrap_or_default().trim();
         let sets = sets
             || matches!(
-                head.trim(),
+                if head.starts_with("Step ") { instruction } else { head.trim() },
                 "SetEnv" | "setenv" | "ENV" | "Define" | "fastcgi_param" | "uwsgi_param" | "scgi_param"
                     // Of fish.
                     | "set -x" | "set -gx" | "set -Ux" | "set -lx" | "set -g" | "set -U"

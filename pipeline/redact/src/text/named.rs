@@ -265,7 +265,24 @@ impl<'t> Scan<'t> {
         if self.closes_text(name, from) {
             return None;
         }
+        if delimiter == b':'
+            && !name.quoted
+            && let Some(value) = self.typed(from)
+        {
+            let text = self.text.get(value.clone())?;
+            return (class.holds(name.text, text) && !prose::is_state(text)).then_some(value);
+        }
+        if delimiter == b'=' && spaced && self.is_field_number(name.start, from) {
+            return None;
+        }
         let rest = self.rest_of(name, from);
+        if delimiter == b':'
+            && spaced
+            && !name.quoted
+            && let Some(told) = prose::behind_verb(name.text, rest)
+        {
+            return Some(from + told.start..from + told.end);
+        }
         // `Authorization: Token x`.
         let scheme = class == Class::Header && value::begins_scheme(rest);
         if delimiter == b':' && spaced && !name.quoted && !scheme && prose::follows(name.text, rest) {

@@ -94,11 +94,13 @@ impl<'t> Scan<'t> {
             return Class::Plain;
         }
         let rest = rest.trim_start_matches(noise);
-        let name = rest
-            .split(|letter: char| letter != ':' && noise(letter) || matches!(letter, ',' | '<'))
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches(':');
+        // A dot of a key itself is escaped in parameters of Helm: `config.smtp\.password`.
+        let ends = |(at, letter): (usize, char)| {
+            (letter != ':' && noise(letter) || matches!(letter, ',' | '<'))
+                && !rest.get(at..).is_some_and(|rest| rest.starts_with("\\."))
+        };
+        let end = rest.char_indices().find(|place| ends(*place)).map_or(rest.len(), |(at, _)| at);
+        let name = rest.get(..end).unwrap_or_default().trim_end_matches(':');
         // `kubectl patch configmap`: what says no secret there is none.
         let configures = || {
             let line = self.line_before(at, 4 * LINE).to_ascii_lowercase();

@@ -221,6 +221,31 @@ impl<'t> Scan<'t> {
         Some(from..from + length)
     }
 
+    /// The literal that a program gives a variable behind its type, which begins at `from`: `password: String = "x"`.
+    pub(super) fn typed(&self, from: usize) -> Option<Range<usize>> {
+        let (kind, rest) = self.line_from(from).split_once('=')?;
+        let kind = kind.trim_end();
+        let literal = rest.trim_start();
+        let quote = literal.bytes().next().filter(|byte| is_quote(*byte))?;
+        let value = from + kind.len();
+        let value = self.within(value, LINE, |byte| byte == quote) + 1;
+        prose::is_type(kind.strip_prefix("&'static ").unwrap_or(kind))
+            .then(|| value..self.close(value, quote))
+    }
+
+    /// Whether a number that begins at `from` is the one of a field, as messages are declared: `string password = 2;`.
+    pub(super) fn is_field_number(&self, name: usize, from: usize) -> bool {
+        let end = self.within(from, 8, |byte| !byte.is_ascii_digit());
+        let kinds = ["string", "bytes", "bool", "int32", "int64", "uint32", "uint64"];
+        end > from
+            && self.text.get(end..).is_some_and(|rest| rest.starts_with(';') || rest.starts_with(" ["))
+            && self
+                .line_before(name, NAME)
+                .split_whitespace()
+                .next_back()
+                .is_some_and(|kind| kinds.contains(&kind))
+    }
+
     /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
     pub(super) fn placeholder(&self, from: usize) -> Option<usize> {
         if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#' | b'(')) {
@@ -467,8 +492,9 @@ pub(super) fn begins_scheme(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let scheme =
         words.next().is_some_and(|word| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known)));
-    scheme
-        && words.next().is_some_and(|word| word.len() >= 12 && word.bytes().any(|byte| byte.is_ascii_digit()))
+    let Some(word) = words.next().filter(|_| scheme) else { return false };
+    word.len() >= 12 && word.bytes().any(|byte| byte.is_ascii_digit())
+        || words.next().is_none() && shape::is_password(word)
 }
 
 /// Whether a name and `=` follow the semicolon at `at`.

@@ -131,7 +131,7 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         }
         // The bytes of a key.
         (Class::Key, Value::Array(items)) if items.len() >= 8 && items.iter().all(is_byte) => true,
-        (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
+        (Class::Key | Class::Logon | Class::Users, Value::Array(items)) => items.iter().any(holds),
         _ => holds(value),
     }
 }

@@ -93,7 +93,8 @@ pub(super) fn behind_verb(name: &str, line: &str) -> Option<Range<usize>> {
     let line = line.trim_end();
     let (verb, word) = line.split_once(' ').filter(|_| names::is_password(name))?;
     let made = shape::is_password(word) && word.starts_with(|letter: char| letter.is_ascii_alphabetic());
-    (made && TELL.contains(verb.to_ascii_lowercase().as_str())).then(|| line.len() - word.len()..line.len())
+    (made && verb != "see" && TELL.contains(verb.to_ascii_lowercase().as_str()))
+        .then(|| line.len() - word.len()..line.len())
 }
 
 /// Whether a name and its text are the subject of a commit: `fix(auth): token refresh races with logout`.
@@ -226,7 +227,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                     || number == 0
                         && (is_in_humps(bare) || bare.bytes().filter(u8::is_ascii_digit).count() > 1))
                 && is_made_up(bare)
-            || password && says(&behind) && is_made_up(&bare.replace('.', "-"))
+            || password && says(&behind) && is_made_up_around_a_dot(bare)
             || password && says(&behind) && is_run_together(bare)
             || password
                 && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
@@ -403,6 +404,15 @@ pub(super) fn is_made_up(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_!@#$%^&*+?".contains(&byte))
         && !TERMS.contains(word.to_ascii_lowercase().as_str())
         && !shape::is_version(word)
+}
+
+/// Whether two words with a dot between them were made up, and are no name in a program: `fig.Tree9`.
+fn is_made_up_around_a_dot(word: &str) -> bool {
+    let known = |part: &str| TERMS.contains(part.to_ascii_lowercase().as_str());
+    word.matches('.').count() == 1
+        && !word.split('.').any(known)
+        && names::classify(word) == names::Class::Plain
+        && is_made_up(&word.replace('.', "-"))
 }
 
 /// Whether a word begins small and goes on with a capital letter, as no sentence has it: `figTree-9`.

@@ -44,7 +44,8 @@ pub struct Row {
 
 impl Row {
     /// Whether what this row finds is a word that stands there as often as a secret: a short number, a version or a word for
-    /// a state that is written to a file; a version or a name of a secret in capitals that `sed` fills in.
+    /// a state that is written to a file; a version or a name of a secret in capitals that `sed` fills in; a version, an
+    /// address or a structure that is encoded.
     pub fn is_plain(&self, text: &str) -> bool {
         let all = |known: fn(u8) -> bool| text.bytes().all(known);
         let version = || {
@@ -62,6 +63,9 @@ impl Row {
             "filled-in-by-sed" => {
                 names() && all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
                     || version()
+            }
+            "encoded-by-a-shell" => {
+                text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }
             _ => false,
         }

@@ -158,6 +158,7 @@ fn lists_users(text: &str) -> bool {
             && !password.is_empty()
             && !password.contains(['/', ':'])
             && !shape::is_harmless(password)
+            && !shape::is_mail_address(password)
     }) && made
 }
 

@@ -135,10 +135,13 @@ mod tests {
     async fn one_that_says_a_little_all_the_time_lets_another_host_in() {
         let slots = Slots::new(1);
         let drips = slots.take("a").await.unwrap();
+        let little = async || {
+            tokio::time::sleep(QUIET / 10 * 9).await;
+            Ok::<_, FetchError>(())
+        };
         let dripping = async {
             loop {
-                let little = async { Ok::<_, FetchError>(tokio::time::sleep(QUIET / 10 * 9).await) };
-                drips.wait(little).await.unwrap();
+                drips.wait(little()).await.unwrap();
             }
         };
         let other = async {
@@ -152,7 +155,7 @@ mod tests {
         // Whoever had a turn goes on, and where nobody waits, without a pause.
         let before = tokio::time::Instant::now();
         for _ in 0..10 {
-            drips.wait(async { Ok(tokio::time::sleep(QUIET / 10 * 9).await) }).await.unwrap();
+            drips.wait(little()).await.unwrap();
         }
         assert_eq!(before.elapsed(), QUIET * 9);
     }

@@ -118,7 +118,7 @@ fn an_argo_cd_that_is_named_by_the_address_of_its_service_is_reached_at_the_port
         }));
         let reached = |component: &str| {
             let ports = open_ports(&objects, component);
-            ports.into_iter().filter(|port| ![53, 5353, 443, 6443].contains(port)).collect::<Vec<_>>()
+            ports.into_iter().filter(|port| ![53, 5353, 443, 6443, 8443, 16443].contains(port)).collect::<Vec<_>>()
         };
         assert_eq!(reached("app-proxy"), reached("reporter"));
         reached("reporter")
@@ -163,7 +163,7 @@ fn a_source_server_reaches_what_it_may_fetch_at_the_ports_that_are_said() {
             "git@git.example.com:2022", "https://git.example.com",
         ]},
     }));
-    assert_eq!(open_ports(&objects, "source-server")[4..], [443, 80, 22, 8443, 7999, 9443]);
+    assert_eq!(open_ports(&objects, "source-server")[6..], [443, 80, 22, 8443, 7999, 9443]);
 }
 
 #[test]

@@ -204,7 +204,7 @@ mod tests {
         assert!(resolve(&[("platformServer.externalUrl", "https://platform.example.com/")], &host()).is_ok());
         assert_eq!(
             wrong(&[("platformServer.externalUrl", "https://tools.example.com/gitops")]),
-            "platformServer.externalUrl: must have no path: the console is at the root of a host of its own (from --set)"
+            "platformServer.externalUrl: must have no path: the console is at the root of a host of its own"
         );
     }
 

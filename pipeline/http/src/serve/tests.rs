@@ -374,7 +374,8 @@ async fn an_address_in_use_is_named_with_its_setting_and_flag() {
 #[tokio::test]
 async fn too_large_a_head_is_refused() {
     let running = run(config()).await;
-    let request = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nlong: {}\r\n\r\n", "x".repeat(HEAD_BYTES));
+    // One that ends is read as far as there is room for it, which may be a little more.
+    let request = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nlong: {}", "x".repeat(HEAD_BYTES));
     assert!(running.raw(request.as_bytes()).await.starts_with("HTTP/1.1 431 "));
     assert_eq!(running.get("/healthz").await.0, 200);
     running.stop().await;

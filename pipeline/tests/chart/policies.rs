@@ -118,7 +118,10 @@ fn an_argo_cd_that_is_named_by_the_address_of_its_service_is_reached_at_the_port
         }));
         let reached = |component: &str| {
             let ports = open_ports(&objects, component);
-            ports.into_iter().filter(|port| ![53, 5353, 443, 6443, 8443, 16443].contains(port)).collect::<Vec<_>>()
+            ports
+                .into_iter()
+                .filter(|port| ![53, 5353, 443, 6443, 8443, 16443].contains(port))
+                .collect::<Vec<_>>()
         };
         assert_eq!(reached("app-proxy"), reached("reporter"));
         reached("reporter")

@@ -54,7 +54,7 @@ pub(crate) fn digest(started_at: &str, finished_at: &str, phase: &str) -> Digest
 }
 
 impl OperationEnd {
-    /// As [`digest`].
+    /// Of start, end and phase: tells one operation's end from another's.
     #[must_use]
     pub fn digest(&self) -> Digest {
         digest(&self.started_at, &self.finished_at, &self.phase)

@@ -37,7 +37,7 @@ Left to do:
 {{- if and .Values.platform.enabled .Values.platform.ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .Values.platform.ingress) "http") }}
 {{- $todo = append $todo "tokens cross the platform's Ingress in plain text: give platform.ingress.tlsSecretName" }}
 {{- end }}
-{{- if and .Values.platform.enabled .Values.platform.oidc.issuer (not .Values.platform.ingress.enabled) (not (dig "platformServer" "externalUrl" "" (.Values.platform.config | default dict))) }}
+{{- if and .Values.platform.enabled .Values.platform.oidc.issuer (not .Values.platform.ingress.enabled) (not (get (get (.Values.platform.config | default dict) "platformServer" | default dict) "externalUrl")) }}
 {{- $todo = append $todo "the provider of platform.oidc sends people back to http://localhost:8088: give platform.config.platformServer.externalUrl where they come by another address" }}
 {{- end }}
 {{- if .Values.reporter.enabled }}

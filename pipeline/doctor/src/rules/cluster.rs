@@ -48,6 +48,14 @@ pub(super) type Unanswered = BTreeMap<&'static str, String>;
 /// Lists of Secrets with a credential of repositories each, which say by this key whom it is for.
 const CREDENTIALS: [&str; 2] = ["changeRevision.git.credentialSecrets", "sourceServer.git.credentialSecrets"];
 const WHOM: &str = "url";
+/// Secrets that the chart makes itself of what stands in the values: made by hand before, they would keep it from being installed.
+const MADE: [&str; 5] = [
+    "codefresh-tls-certs",
+    "codefresh-user-token",
+    "codefresh-workflow-pipelines-tls",
+    "gitops-runtime-argo-cd-password",
+    "gitops-runtime-argo-cd-token",
+];
 
 /// What the incumbent's documentation asks of all nodes together.
 const CPU: f64 = 2.0;
@@ -223,7 +231,8 @@ fn further_secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String>
     let mut wanted: Vec<(String, Json, Json)> = Vec::new();
     let all = |judged: &Judged, path: &str| judged.at(path).map(Node::json).unwrap_or_default();
     for one in all(judged, PULLS).as_array().into_iter().flatten() {
-        wanted.push((PULLS.to_owned(), one["name"].clone(), ".dockerconfigjson".into()));
+        // Of an older kind, as OpenShift makes them, the key is .dockercfg.
+        wanted.push((PULLS.to_owned(), one["name"].clone(), Json::Null));
     }
     for group in COMPONENTS.into_iter().filter(|group| runs(judged, group)) {
         let path = format!("{group}.extraEnv");
@@ -242,7 +251,7 @@ fn further_secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String>
         }
     }
     for (path, name, key) in wanted {
-        if let Some(name) = name.as_str().filter(|name| !name.is_empty()) {
+        if let Some(name) = name.as_str().filter(|name| !name.is_empty() && !MADE.contains(name)) {
             has(judged, place, &path, name, key.as_str().unwrap_or_default())?;
         }
     }

@@ -132,7 +132,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
     Program {
         names: &["composer"],
-        words: &[("github-oauth.* gitlab-token.* gitlab-oauth.* bearer.*", &[1]), ("config", &[3])],
+        words: &[
+            ("github-oauth.* gitlab-oauth.* bearer.*", &[1]),
+            // A token alone, or behind its user.
+            ("gitlab-token.*", &[1, 2]),
+            ("config", &[3]),
+        ],
         ..NONE
     },
     Program { names: &["codecov"], takes: &["-t"], ..NONE },

@@ -265,6 +265,14 @@ impl<'t> Scan<'t> {
         if self.closes_text(name, from) {
             return None;
         }
+        if class == Class::Users
+            && delimiter == b':'
+            && !name.quoted
+            && !self.line_before(name.start, NAME).trim_start_matches([' ', '\t', '-']).is_empty()
+        {
+            // What is said of users, and no list of them: `error listing users: webhook:Timeout30s`.
+            return None;
+        }
         if delimiter == b':'
             && !name.quoted
             && let Some(value) = self.typed(from)

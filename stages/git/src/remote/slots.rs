@@ -1,22 +1,18 @@
 //! How many fetches there are at the same time: so many that receive something, and of one host no more than that.
 //!
-//! A server that says nothing for a moment gives its slot to others until it says something, and one that has had a slot for a
-//! moment gives others their turn. So servers that hang, or say a little all the time, hold up nobody but those who wait for the
-//! same host, and what is received at a time stays bounded.
+//! A server that says nothing for a moment gives its slot to others until it says something. So servers that hang hold up
+//! nobody but those who wait for the same host, and what is received at a time, which is what takes memory, stays bounded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 
 use super::FetchError;
 
 /// For so long a server may say nothing before its slot is given to others.
 const QUIET: Duration = Duration::from_secs(1);
-/// For so long a slot is kept before those who wait for one have their turn.
-const TURN: Duration = Duration::from_secs(1);
 /// As many times as many conversations may be open as may receive something.
 const OPEN: usize = 16;
 /// Hosts that are remembered before those that nobody waits for are forgotten.
@@ -30,11 +26,10 @@ pub(super) struct Slots {
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A conversation with a host. Its slot is there only while the host says something, and for a turn at a time.
+/// A conversation with a host. Its slot is there only while the host says something.
 pub(super) struct Slot {
     receiving: Arc<Semaphore>,
-    /// Since when.
-    held: Mutex<Option<(OwnedSemaphorePermit, Instant)>>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
     _open: OwnedSemaphorePermit,
     _of_host: OwnedSemaphorePermit,
 }
@@ -55,7 +50,7 @@ impl Slots {
     pub(super) async fn take(&self, host: &str) -> Result<Arc<Slot>, FetchError> {
         let of_host = acquired(&self.of(host)).await?;
         let open = acquired(&self.open).await?;
-        let held = Mutex::new(Some((acquired(&self.receiving).await?, Instant::now())));
+        let held = Mutex::new(Some(acquired(&self.receiving).await?));
         Ok(Arc::new(Slot { receiving: self.receiving.clone(), held, _open: open, _of_host: of_host }))
     }
 
@@ -69,30 +64,21 @@ impl Slots {
 }
 
 impl Slot {
-    /// Waits for what a server does, and holds no slot while that takes longer than a moment. At the end of a turn whoever waits for a
-    /// slot goes first.
+    /// Waits for what a server does, and holds no slot while that takes longer than a moment.
     pub(super) async fn wait<T>(
         &self,
         server: impl Future<Output = Result<T, FetchError>>,
     ) -> Result<T, FetchError> {
         let mut server = std::pin::pin!(server);
-        let done = match tokio::time::timeout(QUIET, &mut server).await {
-            Ok(done) if self.has_its_turn() => return done,
-            Ok(done) => done?,
-            Err(_) => {
-                self.give_up();
-                server.await?
-            }
-        };
+        if let Ok(done) = tokio::time::timeout(QUIET, &mut server).await {
+            return done;
+        }
         self.give_up();
+        let done = server.await?;
         // Nothing more is received before there is a slot again.
         let held = acquired(&self.receiving).await?;
-        *lock(&self.held) = Some((held, Instant::now()));
+        *lock(&self.held) = Some(held);
         Ok(done)
-    }
-
-    fn has_its_turn(&self) -> bool {
-        lock(&self.held).as_ref().is_some_and(|(_, since)| since.elapsed() < TURN)
     }
 
     fn give_up(&self) {
@@ -114,7 +100,7 @@ mod tests {
 
     use futures::poll;
 
-    use super::{FetchError, QUIET, Slots};
+    use super::Slots;
 
     #[tokio::test]
     async fn one_that_gave_its_slot_up_lets_another_host_in_and_not_another_of_its_own() {
@@ -129,35 +115,6 @@ mod tests {
         assert!(poll!(&mut of_its_own).is_pending());
         drop(hangs);
         of_its_own.await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_says_a_little_all_the_time_lets_another_host_in() {
-        let slots = Slots::new(1);
-        let drips = slots.take("a").await.unwrap();
-        let little = async || {
-            tokio::time::sleep(QUIET / 10 * 9).await;
-            Ok::<_, FetchError>(())
-        };
-        let dripping = async {
-            loop {
-                drips.wait(little()).await.unwrap();
-            }
-        };
-        let other = async {
-            let other = tokio::time::timeout(QUIET * 60, slots.take("b")).await;
-            drop(other.expect("it has its turn").unwrap());
-        };
-        tokio::select! {
-            () = dripping => {}
-            () = other => {}
-        }
-        // Whoever had a turn goes on, and where nobody waits, without a pause.
-        let before = tokio::time::Instant::now();
-        for _ in 0..10 {
-            drips.wait(little()).await.unwrap();
-        }
-        assert_eq!(before.elapsed(), QUIET * 9);
     }
 
     #[tokio::test]

@@ -212,8 +212,7 @@ mod tests {
         assert_eq!(judge("names", 200, "no"), Some("it is no JSON"));
         let leaked = format!("{{\"text\": \"{SECRET}\"}}");
         assert_eq!(judge("links", 200, &leaked), Some("it tells what stands in a file of this machine"));
-        let large =
-            r#"{"error": "x holds an object of 200000000 bytes, and no more than 104857600 are taken"}"#;
+        let large = r#"{"error": "x holds an object of 200000000 bytes, and no more than 104857600 are taken: raise the setting repositories.objectSize if there is memory for it"}"#;
         assert_eq!(judge("large", 502, large), None);
         assert_eq!(judge("large", 200, "{}"), Some("it is not what must be said"));
         assert_eq!(judge("large", 502, r#"{"error": "it is away"}"#), Some("it is not what must be said"));

@@ -72,7 +72,9 @@ impl Recipe {
             Self {
                 name: "large",
                 about: "a file of zeros, a thousandth of its size on the wire",
-                expected: Expected::Refusal("bytes, and no more than 104857600 are taken"),
+                expected: Expected::Refusal(
+                    "bytes, and no more than 104857600 are taken: raise the setting repositories.objectSize if there is memory for it",
+                ),
                 paths: paths(&["", "app"]),
                 make: large,
             },

@@ -10,6 +10,7 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -224,7 +225,12 @@ impl Fetcher {
 
     async fn call(&self, fetch: &Fetch, budget: &CallBudget) -> Response {
         let path = fetch.path("");
-        match self.argocd.get(fetch.call(), &path, budget, |reply| judge(fetch, reply, &self.seen)).await {
+        let is_unheld = AtomicBool::new(false);
+        let judged = |reply: Reply| {
+            is_unheld.store(says_nothing_is_held(fetch, &reply), Ordering::Relaxed);
+            judge(fetch, reply, &self.seen)
+        };
+        match self.argocd.get(fetch.call(), &path, budget, judged).await {
             Ok(response) => self.with_sources(fetch, response).await,
             // A name that cannot be addressed, an empty revision for one, names nothing.
             Err(error) if matches!(error.fault(), Fault::Address(_)) => Response::NotFound,
@@ -234,7 +240,10 @@ impl Fetcher {
                     _ => fetch.call().as_str(),
                 };
                 self.argocd.say(&error, subject);
-                Response::Failed(error.reason())
+                match error.status() {
+                    Some(500) if is_unheld.load(Ordering::Relaxed) => Response::NotHeld,
+                    _ => Response::Failed(error.reason()),
+                }
             }
         }
     }
@@ -294,6 +303,18 @@ struct Refusal {
 const UNKNOWN: i64 = 2;
 /// As Argo CD names the conditions of an application of which it holds no state.
 const NOT_COMPARED: [&str; 2] = ["comparisonerror: ", "invalidspecerror: "];
+
+/// As Argo CD says that its cache holds nothing, also after it had the application compared anew.
+const NOT_HELD: &str = "cache: key is missing";
+
+/// Whether an answer says that there are no states of an application. Of the tree and of one resource it is a failure as any
+/// other: they hold nothing up.
+fn says_nothing_is_held(fetch: &Fetch, reply: &Reply) -> bool {
+    matches!(fetch, Fetch::ManagedResources { .. })
+        && reply.status() == 500
+        && serde_json::from_slice::<Refusal>(reply.body())
+            .is_ok_and(|refusal| [refusal.message, refusal.error].iter().any(|text| text.contains(NOT_HELD)))
+}
 
 /// What an answer means for a fetch; an error where another try, or somebody's act, is needed.
 fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, HttpError> {

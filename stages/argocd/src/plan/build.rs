@@ -178,7 +178,7 @@ impl FetchPlan {
             }
             None => {
                 let payload = self.root(app, &marks, gone, versions);
-                (labels::APP_REPORT, payload, self.in_want().is_some())
+                (labels::APP_REPORT, payload, self.lacking().next().is_some())
             }
         };
         let payload = self.redacted(payload);

@@ -141,6 +141,9 @@ pub enum Response {
     GenerationError,
     /// Nothing is known of what the application has, because it is not compared, as its conditions tell: the same.
     NotCompared,
+    /// Argo CD holds no states of the application now, and nothing tells why: its controller has written none, or its cache has lost
+    /// them. The application is reported without them, and they are asked for again.
+    NotHeld,
     /// It failed, after all tries.
     Failed(Reason),
     /// A paced call that was not made, because one was made just before.

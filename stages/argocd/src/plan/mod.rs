@@ -117,6 +117,7 @@ enum Parsed {
     NotFound,
     GenerationError,
     NotCompared,
+    NotHeld,
     Failed(Reason),
     Skipped,
 }
@@ -244,6 +245,7 @@ impl FetchPlan {
             Response::NotFound => Parsed::NotFound,
             Response::GenerationError => Parsed::GenerationError,
             Response::NotCompared => Parsed::NotCompared,
+            Response::NotHeld => Parsed::NotHeld,
             Response::Failed(reason) => Parsed::Failed(reason),
             Response::Skipped => Parsed::Skipped,
         };
@@ -289,8 +291,8 @@ impl FetchPlan {
     /// Builds the reports, and what is remembered when they are acknowledged.
     ///
     /// # Errors
-    /// [`StageError::Retry`] when `managed-resources` or the parent failed and the event has been tried for
-    /// less than 5 minutes.
+    /// [`StageError::Retry`] when `managed-resources` or the parent failed in a way that may pass, and the event has been
+    /// tried for less than 5 minutes.
     pub fn finish(self) -> Result<Enriched, StageError> {
         if let Some((act, reason)) = self.in_want()
             && self.attempt.trying_for < PATIENCE

@@ -106,17 +106,16 @@ impl FetchPlan {
 
     /// What could not be had, though reports must wait for it.
     pub(super) fn in_want(&self) -> Option<Want> {
-        if let Some(&Parsed::Failed(reason)) = self.managed_response() {
-            // Where nothing else changed there is no report that waits: what may have drifted is looked at again later.
-            let waits = !self.scope.quiet || !self.changed().is_empty();
-            if waits {
-                return Some(("read managed resources", reason));
-            }
-        }
-        match self.responses.get(&self.parent_fetch()?)? {
-            &Parsed::Failed(reason) => Some(("read parent application", reason)),
-            _ => None,
-        }
+        self.lacking().find(|(_, reason)| is_waited_for(*reason))
+    }
+
+    /// What could not be had of what reports stand on, whether it is waited for or not.
+    pub(super) fn lacking(&self) -> impl Iterator<Item = Want> {
+        let states = failed(self.managed_response(), "read managed resources");
+        // Where nothing else changed there is no report that waits: what may have drifted is looked at again later.
+        let states = states.filter(|_| !self.scope.quiet || !self.changed().is_empty());
+        let parent = self.parent_fetch().and_then(|fetch| self.responses.get(&fetch));
+        states.into_iter().chain(failed(parent, "read parent application"))
     }
 
     /// Where health stands in the tree, always; else for what is degraded below an unhealthy resource.
@@ -208,7 +207,8 @@ impl FetchPlan {
 
     /// It is not known whether anything drifted further, and might be another time.
     pub(super) fn is_untold_of_drift(&self) -> bool {
-        matches!(self.managed_response(), Some(Parsed::Failed(_))) && self.drifting().next().is_some()
+        matches!(self.managed_response(), Some(Parsed::Failed(_) | Parsed::NotHeld))
+            && self.drifting().next().is_some()
     }
 
     /// Whether what is known of health tells what changed; not while the tree is still out.
@@ -365,6 +365,19 @@ impl Parsed {
             _ => None,
         }
     }
+}
+
+fn failed(parsed: Option<&Parsed>, act: &'static str) -> Option<Want> {
+    match parsed? {
+        &Parsed::Failed(reason) => Some((act, reason)),
+        _ => None,
+    }
+}
+
+/// What Argo CD refuses of an application, as it does where the project is gone or does not allow it, and an answer that is too
+/// large are the same again until somebody changes something.
+fn is_waited_for(reason: Reason) -> bool {
+    !matches!(reason, Reason::Refused | Reason::TooLarge)
 }
 
 fn health_of_entry(entry: &Entry) -> Option<Health> {

@@ -46,7 +46,7 @@ impl FetchPlan {
     pub(super) fn resource(&self, entry: &Entry, health: Option<Health>) -> Option<Draft> {
         let managed = self.managed(entry);
         let live = match (entry.hook, self.managed_response()) {
-            (false, Some(Parsed::Failed(_) | Parsed::NotCompared)) => return None,
+            (false, Some(Parsed::Failed(_) | Parsed::NotCompared | Parsed::NotHeld)) => return None,
             (false, Some(Parsed::NotFound)) => String::new(),
             _ => match managed {
                 Some(state) if !entry.hook => state.live.clone().unwrap_or_default(),

@@ -208,8 +208,13 @@ async fn an_event_whose_time_is_over_is_put_off() {
 async fn answers_of_one_event_are_bounded_in_bytes() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let stage = Stage::looked(&server, |config| config.event_bytes = 1).await;
-    let error = stage.enrich(&event("store")).await.unwrap_err();
-    assert!(matches!(error, StageError::Retry { reason: Reason::TooLarge, .. }));
+    let enriched = stage.enrich(&event("store")).await.unwrap();
+    assert_eq!(
+        enriched.reports.len(),
+        1,
+        "it is the application's, which waits for nothing that is too large"
+    );
+    assert!(enriched.refetch.is_some());
 }
 
 #[tokio::test]

@@ -102,7 +102,8 @@ async fn why_an_application_is_not_compared_is_an_answer_whatever_is_not_found()
         let text = "error getting cached app managed resources: cache: key is missing";
         (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text))
     };
-    assert_eq!(once(&managed("store"), missing).await, (Response::Failed(Reason::ServerError), 3));
+    assert_eq!(once(&managed("store"), missing).await, (Response::NotHeld, 3));
+    assert_eq!(once(&tree("store"), missing).await, (Response::Failed(Reason::ServerError), 3));
 }
 
 #[tokio::test]

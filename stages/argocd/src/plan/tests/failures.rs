@@ -67,6 +67,59 @@ fn an_application_that_is_not_compared_is_reported_at_once_and_its_resources_whe
     }
 }
 
+fn with_managed(response: Response) -> impl FnMut(&Fetch) -> Response {
+    move |fetch| match fetch {
+        Fetch::ManagedResources { .. } => response.clone(),
+        fetch => healthy(fetch),
+    }
+}
+
+#[test]
+fn an_application_whose_states_are_not_held_is_reported_at_once_and_its_resources_once_they_are() {
+    // As Argo CD answers whose cache holds nothing, where the project does not allow the application, and with too much.
+    for response in [Response::NotHeld, Response::Failed(Reason::Refused), Response::Failed(Reason::TooLarge)]
+    {
+        for (major, app) in [(2, store()), (3, store_with_health_in_tree())] {
+            let event = event(&app);
+            let (enriched, _) = run(&event, None, with_managed(response.clone()));
+            assert_eq!(kinds(&enriched), ["Application"], "Argo CD {major}: {response:?}");
+            assert_eq!(enriched.refetch, Some(Refetch::Incomplete), "Argo CD {major}: {response:?}");
+            let known = remember(None, &enriched).unwrap();
+            let refetch = Event { cause: Cause::Refetch, ..event };
+            let (later, _) = run(&refetch, Some(&known), healthy);
+            assert_eq!(kinds(&later), ["Service", "Deployment"], "Argo CD {major}: {response:?}");
+            assert!(!remember(Some(known), &later).unwrap().is_incomplete());
+        }
+    }
+}
+
+#[test]
+fn what_may_have_drifted_is_looked_at_again_where_its_states_are_not_held() {
+    let mut app = store();
+    app["status"]["resources"][0]["status"] = json!("OutOfSync");
+    let known = remember(None, &run(&event(&app), None, healthy).0).unwrap();
+    app["metadata"]["resourceVersion"] = json!("11");
+    app["status"]["reconciledAt"] = json!("2026-11-21T12:01:00Z");
+    let (enriched, _) = run(&event(&app), Some(&known), with_managed(Response::NotHeld));
+    assert!(enriched.reports.is_empty());
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
+}
+
+#[test]
+fn a_child_whose_parent_is_refused_is_a_root_until_it_is_not() {
+    let mut child = store();
+    child["metadata"]["annotations"] =
+        json!({"argocd.argoproj.io/tracking-id": "parent:argoproj.io/Application:argocd/store"});
+    let refused = |fetch: &Fetch| match fetch {
+        Fetch::Parent { .. } => Response::Failed(Reason::Refused),
+        fetch => healthy(fetch),
+    };
+    let (enriched, _) = run(&event(&child), None, refused);
+    assert_eq!(enriched.reports[0].kind, crate::labels::APP_REPORT);
+    assert!(enriched.reports[0].incomplete);
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
+}
+
 #[test]
 fn a_report_without_its_commit_is_incomplete_and_made_up_for() {
     let event = event(&store());

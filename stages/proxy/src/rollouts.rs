@@ -74,6 +74,25 @@ fn standing(rollout: &Value) -> [Option<&Value>; STANDING.len()] {
     STANDING.map(|pointer| rollout.pointer(pointer))
 }
 
+/// Whether the analysis of the step that it stands at could not tell whether it is well.
+fn is_inconclusive(rollout: &Value) -> bool {
+    text(rollout, "/status/canary/currentStepAnalysisRunStatus/status") == "Inconclusive"
+}
+
+/// The step after the one that it stands at; none after the last.
+fn next_step(rollout: &Value) -> Option<i64> {
+    let steps = rollout.pointer("/spec/strategy/canary/steps").and_then(Value::as_array);
+    let steps = i64::try_from(steps.map_or(0, Vec::len)).unwrap_or(0);
+    let at = rollout.pointer("/status/currentStepIndex").and_then(Value::as_i64).unwrap_or(0);
+    (at < steps).then_some(at + 1)
+}
+
+/// The status of one that begins a step. Where it is still said to have paused before, Rollouts takes a pause at that step for one
+/// that somebody has ended.
+fn at_step(step: i64) -> Value {
+    json!({"pauseConditions": null, "controllerPause": false, "currentStepIndex": step})
+}
+
 fn wrong(text: &str) -> ActError {
     ActError::Wrong(text.to_owned())
 }
@@ -150,6 +169,11 @@ impl Rollouts {
             Change::Promote | Change::Resume if !held && !waits => {
                 return Err(wrong("the Rollout is not paused: skip its step, or promote it fully"));
             }
+            // Its analysis came to no end: without its pause alone it would only be run once more.
+            Change::Promote if waits && is_inconclusive(rollout) => {
+                let status = next_step(rollout).map_or_else(|| json!({"pauseConditions": null}), at_step);
+                (held.then(|| json!({"paused": false})), Some(status))
+            }
             Change::Promote | Change::Resume => {
                 (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
             }
@@ -165,13 +189,8 @@ impl Rollouts {
             }
             Change::Retry => (None, Some(json!({"abort": false}))),
             Change::SkipStep => {
-                let steps = rollout.pointer("/spec/strategy/canary/steps").and_then(Value::as_array);
-                let steps = i64::try_from(steps.map_or(0, Vec::len)).unwrap_or(0);
-                let at = rollout.pointer("/status/currentStepIndex").and_then(Value::as_i64).unwrap_or(0);
-                if at >= steps {
-                    return Err(wrong("the Rollout has no step left to skip"));
-                }
-                (None, Some(json!({"pauseConditions": null, "currentStepIndex": at + 1})))
+                let next = next_step(rollout).ok_or_else(|| wrong("the Rollout has no step left to skip"))?;
+                (None, Some(at_step(next)))
             }
         };
         let path = path(namespace, name);

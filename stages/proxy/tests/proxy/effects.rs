@@ -309,6 +309,39 @@ async fn each_act_on_a_rollout_changes_what_the_tools_of_rollouts_change() {
     assert_eq!(told["analysisRuns"], json!([{"metadata": {"name": "web-1"}, "phase": "Running"}]));
 }
 
+/// A step is skipped, and the one after it is not: where `controllerPause` stayed, Rollouts would take a pause that follows for one
+/// that was ended.
+#[tokio::test]
+async fn a_rollout_whose_analysis_is_inconclusive_goes_on_to_the_next_step_and_to_no_other() {
+    let running = Running::start().await;
+    for (field, expected) in [
+        ("promoteRollout", (Value::Null, json!(false), json!(2))),
+        ("skipCurrentStep", (Value::Null, json!(false), json!(2))),
+        // As Argo CD resumes it: the analysis is run once more.
+        ("resumeRollout", (Value::Null, json!(true), json!(1))),
+    ] {
+        running.cluster.fill();
+        {
+            let mut objects = running.cluster.objects.lock().unwrap();
+            let status = objects.get_mut(WEB).unwrap()["status"].as_object_mut().unwrap();
+            let paused = json!([{"reason": "InconclusiveAnalysisRun", "startTime": "2026-01-01T00:00:00Z"}]);
+            status.insert("pauseConditions".to_owned(), paused);
+            status.insert("controllerPause".to_owned(), json!(true));
+            let canary = json!({"currentStepAnalysisRunStatus": {"name": "web-1", "status": "Inconclusive"}});
+            status.insert("canary".to_owned(), canary);
+        }
+        let act = format!("mutation {{ {field}(application: APP, rollout: WEB) {{ metadata {{ name }} }} }}");
+        running.data(&running.admin, &asked(&act)).await;
+        let web = running.cluster.object(WEB);
+        let of = |name: &str| web["status"][name].clone();
+        assert_eq!(
+            (of("pauseConditions"), of("controllerPause"), of("currentStepIndex")),
+            expected,
+            "{field}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_rollout_is_changed_while_its_controller_writes_of_it_and_not_once_it_stands_elsewhere() {
     let running = Running::start().await;

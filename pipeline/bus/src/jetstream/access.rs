@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::credentials::{digests, follow};
 use super::events::Said;
 use super::publish::IN_FLIGHT;
-use super::{Credentials, Tls};
+use super::{Credentials, Tls, trust};
 
 /// Between attempts to connect.
 const BACKOFF: Backoff = Backoff { min: Duration::from_millis(100), max: Duration::from_secs(8) };
@@ -62,13 +62,12 @@ impl Access {
             });
         let Some(tls) = &self.tls else { return options };
         let options = options.require_tls(true);
-        let options = match &tls.ca {
-            Some(ca) => options.add_root_certificates(ca.clone()),
-            None => options,
-        };
-        match &tls.identity {
-            Some((certificate, key)) => options.add_client_certificate(certificate.clone(), key.clone()),
-            None => options,
+        match (&tls.ca, &tls.identity) {
+            (Some(ca), identity) => options.tls_client_config(trust::client(ca, identity.as_ref())),
+            (None, Some((certificate, key))) => {
+                options.add_client_certificate(certificate.clone(), key.clone())
+            }
+            (None, None) => options,
         }
     }
 }

@@ -62,6 +62,7 @@ mod shape;
 mod show;
 mod streams;
 mod tap;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

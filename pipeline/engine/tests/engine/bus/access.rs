@@ -396,3 +396,35 @@ async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
         );
     }
 }
+
+/// A certificate of loopback that is that of an authority as well and has signed itself, as `openssl req -x509` makes one, and
+/// its key.
+fn own_authority(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+    let mut of = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+    of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let (certificate, file) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&certificate, of.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(&file, key.serialize_pem()).unwrap();
+    (certificate, file)
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_whose_own_certificate_was_given_as_its_authority_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = own_authority(folder.path(), "server");
+    let (other, _) = own_authority(folder.path(), "other");
+    let server = Server::with(&format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}"));
+    let trusting =
+        |ca: &Path| Config { tls: Some(Tls { ca: Some(ca.to_owned()), identity: None }), ..config(&server) };
+    usable(&connected(trusting(&certificate)).await).await;
+
+    let (log, _guard) = Log::begin();
+    let stop = Shutdown::new();
+    let (refused, ()) = tokio::join!(soon("the stop", connect(trusting(&other), &stop)), async {
+        until("the refusal in the log", || !log.said().is_empty()).await;
+        stop.cancel();
+    });
+    assert!(matches!(refused.unwrap_err(), ConnectError::Stopped));
+}

@@ -46,13 +46,14 @@
 
 {{/*
 What lets a role reach Argo CD's API server. The manifests of Argo CD label its pods by their name alone, its charts by component and
-part as well, where that name may be another. An address of one's own may be that of a Service: what is judged is the port of the
-pods behind it, which is 8080. Takes (list context settings).
+part as well, where that name may be another; its operator, and so OpenShift GitOps, by the name of their Service alone. An address of
+one's own may be that of a Service: what is judged is the port of the pods behind it, which is 8080. Takes (list context settings).
 */}}
 {{- define "gitops-runtime.toArgocd" -}}
 {{- $root := index . 0 -}}
 {{- $told := (index . 1).argocd.url -}}
-{{- $isGiven := or (index $root.Values.global.integrations "argo-cd").server.url (ne $told (include "gitops-runtime.argocdUrl" $root)) -}}
+{{- $server := (index $root.Values.global.integrations "argo-cd").server -}}
+{{- $isGiven := or $server.url (ne $told (include "gitops-runtime.argocdUrl" $root)) -}}
 # Argo CD.
 {{- if $isGiven }}
 - ports:
@@ -62,7 +63,9 @@ pods behind it, which is 8080. Takes (list context settings).
     {{- end }}
 {{- else }}
 - to:
-    {{- range $labels := list (dict "app.kubernetes.io/name" "argocd-server") (dict "app.kubernetes.io/component" "server" "app.kubernetes.io/part-of" "argocd") }}
+    {{- $pods := list }}
+    {{- range uniq (list "argocd-server" $server.svc) }}{{ $pods = append $pods (dict "app.kubernetes.io/name" .) }}{{ end }}
+    {{- range $labels := append $pods (dict "app.kubernetes.io/component" "server" "app.kubernetes.io/part-of" "argocd") }}
     - namespaceSelector:
         matchLabels: {kubernetes.io/metadata.name: {{ include "gitops-runtime.argocdNamespace" $root | quote }}}
       podSelector:

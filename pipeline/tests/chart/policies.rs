@@ -109,6 +109,29 @@ fn argo_cd_is_reached_by_the_labels_that_its_manifests_and_its_chart_give_its_po
 }
 
 #[test]
+fn an_argo_cd_of_its_operator_is_reached_by_the_one_label_of_its_pods_the_name_of_its_service() {
+    let server = json!({"svc": "openshift-gitops-server", "port": 443});
+    let objects = rendered(&json!({
+        "global": {
+            "runtime": {"name": "prod"},
+            "integrations": {"argo-cd": {"namespace": "openshift-gitops", "server": server}},
+        },
+        "appProxy": {"enabled": true},
+    }));
+    let peer = json!({
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-gitops"}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": "openshift-gitops-server"}},
+    });
+    for component in ["reporter", "app-proxy"] {
+        let peers: Vec<Value> = egress(&objects, component)
+            .iter()
+            .flat_map(|rule| rule["to"].as_array().cloned().unwrap_or_default())
+            .collect();
+        assert!(peers.contains(&peer), "{component}: {peers:?}");
+    }
+}
+
+#[test]
 fn an_argo_cd_that_is_named_by_the_address_of_its_service_is_reached_at_the_port_of_its_pods() {
     let of = |server: Value, config: Value| {
         let objects = rendered(&json!({

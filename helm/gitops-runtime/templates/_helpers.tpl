@@ -417,7 +417,8 @@ metadata:
   labels: {{- include "gitops-runtime.selector" (list $root (index . 1)) | nindent 4 }}
   annotations:
     helm.sh/resource-policy: keep
-    argocd.argoproj.io/sync-options: Delete=false
+    argocd.argoproj.io/compare-options: IgnoreExtraneous
+    argocd.argoproj.io/sync-options: Delete=false,Prune=false
 spec:
   accessModes: [ReadWriteOnce]
   {{- with $persistence.storageClass }}

@@ -19,5 +19,6 @@ mod policies;
 mod registration;
 mod rights;
 mod roles;
+mod synced;
 mod texts;
 mod uses;

@@ -145,6 +145,24 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- toYaml (compact (list "/webhooks" (ternary "/workflows" "" (ne .Values.router.workflowsUrl "")) (ternary "/app-proxy" "" (ne .Values.router.appProxyUrl "")))) -}}
 {{- end }}
 
+{{/*
+What an HTTPRoute attaches to, and what it leads to, as YAML: with what its definition fills in where that is left out, which whoever
+compares an object with what was applied would call a difference for ever. The first takes the values' list, the second (list name port).
+*/}}
+{{- define "gitops-runtime.parentRefs" -}}
+{{- $parents := list -}}
+{{- range . -}}
+{{- /* Not by merging, which takes no empty group over. */ -}}
+{{- $parent := dict "group" "gateway.networking.k8s.io" "kind" "Gateway" -}}
+{{- range $key, $value := . -}}{{- $_ := set $parent $key $value -}}{{- end -}}
+{{- $parents = append $parents $parent -}}
+{{- end -}}
+{{- toYaml $parents -}}
+{{- end }}
+{{- define "gitops-runtime.backendRef" -}}
+{group: "", kind: Service, name: {{ index . 0 }}, port: {{ index . 1 }}, weight: 1}
+{{- end }}
+
 {{/* An address of the router's: a name without a dot is a Service of this namespace. Takes (list context url). */}}
 {{- define "gitops-runtime.whole" -}}
 {{- $root := index . 0 -}}

@@ -36,7 +36,7 @@ fn immutable(object: &Value) -> Value {
             "selector": spec["selector"],
             "serviceName": spec["serviceName"],
             "podManagementPolicy": spec["podManagementPolicy"],
-            "volumeClaimTemplates": spec["volumeClaimTemplates"],
+            "volumeClaimTemplates": claims(spec),
         }),
         // A hook's is deleted before the next one is made.
         "Job" if object["metadata"]["annotations"]["helm.sh/hook"].is_null() => {
@@ -53,6 +53,12 @@ fn immutable(object: &Value) -> Value {
         "Secret" => json!({"type": object["type"]}),
         _ => Value::Null,
     }
+}
+
+/// What a StatefulSet makes claims of, without kind and version, which the API server fills in before it compares.
+fn claims(spec: &Value) -> Vec<Value> {
+    let claims = spec["volumeClaimTemplates"].as_array().into_iter().flatten();
+    claims.map(|claim| json!({"metadata": claim["metadata"], "spec": claim["spec"]})).collect()
 }
 
 /// What must not be made anew under another name: it holds, or stands before, what is a user's.

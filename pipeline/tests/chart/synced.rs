@@ -23,3 +23,29 @@ fn what_helm_keeps_argo_cd_neither_deletes_nor_prunes_nor_calls_out_of_sync() {
         assert_eq!(annotations["argocd.argoproj.io/compare-options"], "IgnoreExtraneous", "{object}");
     }
 }
+
+#[test]
+fn what_the_api_server_would_fill_in_of_lists_is_said_so_that_argo_cd_finds_no_difference() {
+    let parents = json!([
+        {"name": "public", "namespace": "gateways", "sectionName": "https"},
+        {"name": "mesh", "kind": "Service", "group": ""},
+    ]);
+    let objects = rendered(&json!({
+        "global": {"runtime": {
+            "name": "prod",
+            "httpRoute": {"enabled": true, "hostnames": ["runtime.example.com"], "parentRefs": parents},
+        }},
+        "nats": {"mode": "embedded"},
+    }));
+    let route = &object(&objects, "HTTPRoute", "-router").unwrap()["spec"];
+    let gateway = "gateway.networking.k8s.io";
+    let (public, mesh) = (
+        json!({"group": gateway, "kind": "Gateway", "name": "public", "namespace": "gateways", "sectionName": "https"}),
+        json!({"group": "", "kind": "Service", "name": "mesh"}),
+    );
+    assert_eq!(route["parentRefs"], json!([public, mesh]));
+    let backend = json!({"group": "", "kind": "Service", "name": "internal-router", "port": 80, "weight": 1});
+    assert_eq!(route["rules"][0]["backendRefs"], json!([backend]));
+    let claim = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["volumeClaimTemplates"][0];
+    assert_eq!((&claim["apiVersion"], &claim["kind"]), (&json!("v1"), &json!("PersistentVolumeClaim")));
+}

@@ -230,24 +230,23 @@ priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* The variables of a container: its own, those of proxies, and further ones of the values. Takes (list context values), and a list of
-     its own where it has some. */}}
+{{/* The variables of a container: its own, those of proxies, and further ones of the values, which stand above those: a name stands in
+     a list once, or an API server that applies by fields refuses it. Takes (list context values), and a list of its own where it has
+     some. */}}
 {{- define "gitops-runtime.env" -}}
-{{- $values := index . 1 -}}
-{{- $all := list -}}
-{{- if gt (len .) 2 -}}
-{{- with index . 2 -}}{{- $all = append $all (toYaml .) -}}{{- end -}}
-{{- end -}}
-{{- with include "gitops-runtime.proxies" (index . 0) | trim -}}{{- $all = append $all . -}}{{- end -}}
-{{- range $variable, $value := $values.extraEnv -}}
+{{- $given := dict -}}
+{{- range $variable, $value := (index . 1).extraEnv -}}
 {{- /* Numbers of a file come as floating-point ones, which a text has with an exponent; null is none. */ -}}
 {{- $text := ternary (toJson $value) (toString $value) (kindIs "float64" $value) -}}
-{{- $given := ternary $value (dict "value" $text) (kindIs "map" $value) -}}
-{{- if not (kindIs "invalid" $value) -}}
-{{- $all = append $all (toYaml (list (merge (dict "name" $variable) $given))) -}}
+{{- $from := ternary $value (dict "value" $text) (kindIs "map" $value) -}}
+{{- if not (kindIs "invalid" $value) -}}{{- $_ := set $given $variable (merge (dict "name" $variable) $from) -}}{{- end -}}
 {{- end -}}
-{{- end -}}
-{{- join "\n" $all -}}
+{{- $own := include "gitops-runtime.proxies" (index . 0) | fromYamlArray -}}
+{{- if gt (len .) 2 -}}{{- $own = concat (default list (index . 2)) $own -}}{{- end -}}
+{{- $all := list -}}
+{{- range $own -}}{{- if not (hasKey $given .name) -}}{{- $all = append $all . -}}{{- end -}}{{- end -}}
+{{- range keys $given | sortAlpha -}}{{- $all = append $all (get $given .) -}}{{- end -}}
+{{- with $all -}}{{- toYaml . -}}{{- end -}}
 {{- end }}
 
 {{/* The Secret and key with the platform's authorities, as YAML; nothing where there are none. */}}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::helm::{object, rendered};
+use crate::helm::{object, pods, rendered};
 
 #[test]
 fn what_helm_keeps_argo_cd_neither_deletes_nor_prunes_nor_calls_out_of_sync() {
@@ -48,4 +48,28 @@ fn what_the_api_server_would_fill_in_of_lists_is_said_so_that_argo_cd_finds_no_d
     assert_eq!(route["rules"][0]["backendRefs"], json!([backend]));
     let claim = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["volumeClaimTemplates"][0];
     assert_eq!((&claim["apiVersion"], &claim["kind"]), (&json!("v1"), &json!("PersistentVolumeClaim")));
+}
+
+#[test]
+fn a_variable_that_is_given_anew_stands_once_as_an_api_server_wants_it_that_applies_by_fields() {
+    let given = json!({"enabled": true, "extraEnv": {"NO_PROXY": "own.example.com", "GITOPS_RUNTIME_CONFIG": "/own"}});
+    let objects = rendered(&json!({
+        "global": {"runtime": {"name": "prod"}, "httpsProxy": "http://proxy.example.com:3128"},
+        "platform": given,
+        "reporter": given,
+    }));
+    let mut seen = 0;
+    for (name, _, pod) in pods(&objects).into_iter().filter(|(name, ..)| name.starts_with("\"Deployment\"")) {
+        let variables = pod["containers"][0]["env"].as_array().unwrap();
+        for (variable, value) in [
+            ("NO_PROXY", "own.example.com"),
+            ("GITOPS_RUNTIME_CONFIG", "/own"),
+            ("HTTPS_PROXY", "http://proxy.example.com:3128"),
+        ] {
+            let found: Vec<&Value> = variables.iter().filter(|one| one["name"] == variable).collect();
+            assert_eq!(found, [&json!({"name": variable, "value": value})], "{name}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6);
 }

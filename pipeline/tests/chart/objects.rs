@@ -546,3 +546,25 @@ fn how_a_workload_is_renewed_is_said_wholly() {
     }
     assert_eq!(kinds.len(), 2, "{kinds:?}");
 }
+
+#[test]
+fn what_no_value_gives_resources_to_has_all_that_a_quota_may_want() {
+    let objects = with("platform.enabled=true,validation.enabled=true");
+    let of = |kind: &str, end: &str, containers: &str| {
+        let found = object(&objects, kind, end).unwrap().pointer(containers).unwrap();
+        found.as_array().unwrap().clone()
+    };
+    let fixed = [
+        of("CronJob", "-backup", "/spec/jobTemplate/spec/template/spec/containers"),
+        of("Deployment", "-reporter", "/spec/template/spec/initContainers"),
+        of("Job", "-validation", "/spec/template/spec/containers"),
+        of("Pod", "-test-ready", "/spec/containers"),
+    ];
+    for container in fixed.iter().flatten() {
+        for (kind, of) in
+            [("requests", "cpu"), ("requests", "memory"), ("limits", "cpu"), ("limits", "memory")]
+        {
+            assert!(container["resources"][kind][of].is_string(), "{kind} of {of}: {container}");
+        }
+    }
+}

@@ -78,6 +78,18 @@ fn the_hook_may_read_what_the_values_name_and_nothing_else() {
             "resourceNames": ["internal"]}])
     );
     let job = of_kind(&objects, "Job");
+    // It asks whom the values name, also where nothing is let through that no policy names, and is there before the pod.
+    let policy = of_kind(&objects, "NetworkPolicy");
+    let labels = &job["spec"]["template"]["metadata"]["labels"];
+    for (key, value) in policy["spec"]["podSelector"]["matchLabels"].as_object().unwrap() {
+        assert_eq!(&labels[key], value, "{key}");
+    }
+    let allowed = (&policy["spec"]["policyTypes"], &policy["spec"]["ingress"], &policy["spec"]["egress"]);
+    assert_eq!(allowed, (&json!(["Ingress", "Egress"]), &Value::Null, &json!([{}])));
+    let weight = |object: &Value| {
+        object["metadata"]["annotations"]["helm.sh/hook-weight"].as_str().unwrap().parse::<i32>().unwrap()
+    };
+    assert!(weight(policy) < weight(job));
     let log = &job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"];
     assert_eq!(log, "hook-succeeded,hook-failed");
     let pod = &job["spec"]["template"]["spec"];

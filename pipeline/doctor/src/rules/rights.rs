@@ -133,7 +133,7 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
         ("monitoring.coreos.com", "servicemonitors", runs_any && is_on(judged, "metrics.serviceMonitor")),
         ("networking.istio.io", "virtualservices", is_led == Some("virtualService")),
         ("networking.k8s.io", "ingresses", has_ingress || is_led == Some("ingress")),
-        ("networking.k8s.io", "networkpolicies", runs_any && is_on(judged, "networkPolicy")),
+        ("networking.k8s.io", "networkpolicies", (runs_any || validates) && is_on(judged, "networkPolicy")),
         ("policy", "poddisruptionbudgets", is_limited || embeds),
     ];
     kinds.into_iter().filter(|(.., is_made)| *is_made).map(|(group, kinds, _)| (group, kinds)).collect()

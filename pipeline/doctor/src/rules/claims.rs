@@ -27,18 +27,22 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Result<(), String
     let claims = place.cluster.get(&claims)?;
     let sets = format!("/apis/apps/v1/namespaces/{namespace}/statefulsets?labelSelector={OURS}");
     let sets = place.cluster.get(&sets)?;
-    let all: BTreeSet<&str> = items(claims.as_ref()).chain(items(sets.as_ref())).map(instance).collect();
+    let pods = format!("/apis/apps/v1/namespaces/{namespace}/deployments?labelSelector={OURS}");
+    let pods = place.cluster.metadata(&pods)?;
+    // Claims are kept, and say nothing of what is to be installed when theirs is not any more.
+    let all: BTreeSet<&str> = items(pods.as_ref()).chain(items(sets.as_ref())).map(instance).collect();
     // Of several nobody says which one the values are for.
     if all.len() > 1 {
         return Ok(());
     }
+    let is_upgraded = |claim: &&Json| all.contains(instance(claim));
     let needed = volumes(judged).into_iter().filter(|(_, is_needed)| *is_needed).map(|(group, _)| group);
     for group in needed.collect::<Vec<_>>() {
         let component = COMPONENTS.into_iter().find(|(of, _)| *of == group).map(|(_, component)| component);
         if !judged.is_empty(&format!("{group}.existingClaim")) {
             continue;
         }
-        for claim in items(claims.as_ref()).filter(|claim| component == is_of(claim)) {
+        for claim in items(claims.as_ref()).filter(is_upgraded).filter(|claim| component == is_of(claim)) {
             of_claim(judged, place, group, claim)?;
         }
     }

@@ -317,6 +317,16 @@ fn what_no_upgrade_changes_of_volumes_and_servers_that_are_there_is_said_before_
     let grows = json!({"allowVolumeExpansion": true});
     held.objects.insert("/apis/storage.k8s.io/v1/storageclasses/plain", grows);
     assert_eq!(of(&held, &ledger("size: 3Gi")), [""; 0]);
+    let less = "warning reporter.persistence.size: less than the 2Gi of the claim reporter";
+    assert_eq!(of(&held, &ledger("size: 1Gi")), [less]);
+    // Another is installed now, and the claim was kept of one that is not; then both are.
     held.objects.insert(sets, json!({"items": [{"metadata": metadata("nats", "other")}]}));
+    assert_eq!(of(&held, &ledger("size: 1Gi")), [""; 0]);
+    let pods: &'static str = format!("/apis/apps/v1/namespaces/prod/deployments?{ours}").leak();
+    held.objects.insert(pods, json!({"items": [{"metadata": metadata("reporter", "web")}]}));
+    assert_eq!(of(&held, &ledger("size: 1Gi")), [""; 0]);
+    held.objects.remove(sets);
+    assert_eq!(of(&held, &ledger("size: 1Gi")), [less]);
+    held.objects.remove(pods);
     assert_eq!(of(&held, &ledger("size: 1Gi")), [""; 0]);
 }

@@ -1,4 +1,5 @@
-//! What is done rather than shown: said before where that is asked for, meant where it destroys something, and waited for.
+//! Changes that a command asks an app proxy for: a dry run says what would be done, what destroys something is confirmed first, and
+//! their effect is waited for where that is asked.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::time::Duration;
@@ -6,25 +7,25 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
-use crate::arguments::act::{Careful, Waiting};
+use crate::arguments::act::{ConfirmArgs, WaitArgs};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::show::Screen;
 
-/// Between two looks at what is waited for.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Looks in a row that may fail.
-const FAILURES: u32 = 10;
-/// A look that began before the end has so long beyond it to be answered.
-const LAST: Duration = Duration::from_secs(10);
+/// How long to wait between two looks at what is waited for.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How many looks in a row may fail before waiting is given up.
+const MAX_FAILURES: u32 = 10;
+/// How long beyond the timeout a look may take that began before it.
+const GRACE: Duration = Duration::from_secs(10);
 
-/// What is to be done.
+/// A mutation, and the words that it is announced and confirmed in.
 pub(crate) struct Act<'a> {
     /// Completes "cannot ...".
     pub(crate) act: &'static str,
     /// Completes "would ...".
     pub(crate) does: String,
-    /// What is so once it was asked for.
+    /// A sentence that is said once it was asked for; empty: none is.
     pub(crate) done: String,
     /// Whether it takes something away that no other command brings back.
     pub(crate) destroys: bool,
@@ -33,11 +34,11 @@ pub(crate) struct Act<'a> {
 }
 
 impl Act<'_> {
-    /// Has it done; `None`: it was only to be said what would be.
+    /// Asks for it, and gives the data of the answer. A dry run says what would be done and gives `None`.
     pub(crate) async fn carry_out(
         &self,
         proxy: &Proxy,
-        careful: &Careful,
+        careful: &ConfirmArgs,
         screen: &Screen,
     ) -> Result<Option<Map<String, Value>>, RemoteError> {
         if careful.dry_run {
@@ -55,7 +56,10 @@ impl Act<'_> {
     }
 }
 
-/// Asks whether it is meant, where there is somebody who can say so.
+/// Asks on the terminal whether it is meant.
+///
+/// # Errors
+/// If nobody is there to be asked, or whoever is does not say yes.
 pub(crate) fn confirm(does: &str) -> Result<(), RemoteError> {
     if !Screen::can_ask() {
         return Err(RemoteError::Usage(format!("this would {does}: give --yes, since nobody can be asked")));
@@ -71,31 +75,34 @@ pub(crate) fn confirm(does: &str) -> Result<(), RemoteError> {
     }
 }
 
-/// What a look at something that is waited for found.
-pub(crate) enum Look {
-    /// It is so, which is said.
+/// How far something is that is waited for.
+pub(crate) enum Progress {
+    /// It has taken effect, as this sentence says.
     Done(String),
-    /// It will not become so.
+    /// It will not take effect, for this reason.
     Failed(String),
-    /// It is not so yet; how far it is.
-    Not(String),
+    /// It has not taken effect yet; this says how far it is.
+    Pending(String),
 }
 
-/// Waits until it is so, and says how far it is whenever that changes.
+/// Looks again and again until something has taken effect, and says how far it is whenever that changes.
+///
+/// # Errors
+/// If it fails, does not take effect within the timeout, or cannot be looked at [`MAX_FAILURES`] times in a row.
 pub(crate) async fn wait(
-    waiting: &Waiting,
+    waiting: &WaitArgs,
     screen: &Screen,
-    look: impl AsyncFn() -> Result<Look, RemoteError>,
+    look: impl AsyncFn() -> Result<Progress, RemoteError>,
 ) -> Result<(), RemoteError> {
     let end = Instant::now() + waiting.timeout;
     let (mut said, mut failures) = (String::new(), 0);
     loop {
-        let looked = timeout_at(end + LAST, look()).await;
+        let looked = timeout_at(end + GRACE, look()).await;
         let unanswered = || if said.is_empty() { "nobody answered".to_owned() } else { said.clone() };
-        match looked.unwrap_or_else(|_| Ok(Look::Not(unanswered()))) {
-            Ok(Look::Done(text)) => return screen.tell(&text),
-            Ok(Look::Failed(text)) => return Err(RemoteError::NotMet(text)),
-            Ok(Look::Not(now)) => {
+        match looked.unwrap_or_else(|_| Ok(Progress::Pending(unanswered()))) {
+            Ok(Progress::Done(text)) => return screen.tell(&text),
+            Ok(Progress::Failed(text)) => return Err(RemoteError::NotMet(text)),
+            Ok(Progress::Pending(now)) => {
                 failures = 0;
                 if now != said {
                     screen.note(&format!("waiting: {now}"));
@@ -103,7 +110,7 @@ pub(crate) async fn wait(
                 }
             }
             // Whoever is asked may be restarted by what was done.
-            Err(error) if failures < FAILURES => {
+            Err(error) if failures < MAX_FAILURES => {
                 failures += 1;
                 let now = error.line();
                 if now != said {
@@ -117,7 +124,7 @@ pub(crate) async fn wait(
             let within = waiting.timeout.as_secs();
             return Err(RemoteError::NotMet(format!("it has not taken effect within {within} s: {said}")));
         }
-        tokio::time::sleep(AGAIN.min(end.saturating_duration_since(Instant::now()))).await;
+        tokio::time::sleep(POLL_INTERVAL.min(end.saturating_duration_since(Instant::now()))).await;
     }
 }
 
@@ -128,7 +135,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_never_answers_is_not_waited_for_beyond_the_end() {
         let screen = Screen { is_terminal: false, width: None, colour: false };
-        let waiting = Waiting { wait: true, timeout: Duration::from_secs(5) };
+        let waiting = WaitArgs { wait: true, timeout: Duration::from_secs(5) };
         let (began, look) = (Instant::now(), async || std::future::pending().await);
         let ended = wait(&waiting, &screen, look).await;
         let text = "it has not taken effect within 5 s: nobody answered";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stages_client::Opened;
 
-use crate::arguments::Way;
+use crate::arguments::AppProxyArgs;
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
@@ -15,7 +15,7 @@ use crate::show::{Screen, plain};
 pub(crate) async fn logs(
     runtime: &str,
     output: Option<&Path>,
-    way: &Way,
+    way: &AppProxyArgs,
     screen: &Screen,
     environment: &Environment,
 ) -> Result<(), RemoteError> {
@@ -81,7 +81,7 @@ async fn save(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{ANSWER, Platform};
+    use crate::platform::{ANSWER, Platform};
     use crate::server::Server;
 
     #[tokio::test]

@@ -184,8 +184,8 @@ impl From<HttpError> for RemoteError {
 
 #[cfg(test)]
 mod tests {
-    use crate::ask::{ANSWER, Platform};
     use crate::contexts::tests::kept;
+    use crate::platform::{ANSWER, Platform};
 
     #[tokio::test]
     async fn nobody_there_is_told_with_the_address_what_helps_and_why() {

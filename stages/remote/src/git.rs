@@ -6,13 +6,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::act::Act;
-use crate::arguments::act::Careful;
-use crate::arguments::git::{GitCommand, IntegrationCommand, Named, Of, Provider, Sharing, TokenCommand};
-use crate::ask::read;
+use crate::arguments::act::ConfirmArgs;
+use crate::arguments::git::{
+    GitCommand, IntegrationArgs, IntegrationCommand, Provider, RuntimeArgs, Sharing, TokenCommand,
+};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::platform::read;
 use crate::proxy::Proxy;
-use crate::secret::Wanted;
+use crate::secret::SecretPrompt;
 use crate::show::{Cell, Column, Output, Screen, document, plain, table};
 use crate::workflow;
 
@@ -55,7 +57,7 @@ struct Token {
 
 impl Integration {
     /// The one that is named.
-    async fn find(named: &Named, environment: &Environment) -> Result<Self, RemoteError> {
+    async fn find(named: &IntegrationArgs, environment: &Environment) -> Result<Self, RemoteError> {
         let query =
             format!("query Integration($name: String) {{ gitIntegration(name: $name) {{ {FIELDS} }} }}");
         let proxy = find(&named.of, environment).await?;
@@ -159,7 +161,7 @@ fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
 
-async fn find(of: &Of, environment: &Environment) -> Result<Proxy, RemoteError> {
+async fn find(of: &RuntimeArgs, environment: &Environment) -> Result<Proxy, RemoteError> {
     workflow::proxy(of.runtime.as_deref(), &of.way, environment).await
 }
 
@@ -245,7 +247,7 @@ async fn integration(
                 query: "mutation Finish($args: FinishGitAuthArgs!) { finishGitAuth(args: $args) { name } }",
                 variables: json!({"args": {"name": named.name, "line": line}}),
             };
-            let careful = Careful { dry_run: *dry_run, yes: true };
+            let careful = ConfirmArgs { dry_run: *dry_run, yes: true };
             what.carry_out((named, &careful), screen, environment).await
         }
         IntegrationCommand::Register { browser: false, token_file, username, dry_run, named } => {
@@ -261,7 +263,7 @@ async fn integration(
                 query: "mutation Register($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { name } }",
                 variables: json!({"args": {"name": named.name, "token": token, "username": username}}),
             };
-            let careful = Careful { dry_run: *dry_run, yes: true };
+            let careful = ConfirmArgs { dry_run: *dry_run, yes: true };
             what.carry_out((named, &careful), screen, environment).await
         }
         IntegrationCommand::Deregister { careful, named } => {
@@ -285,7 +287,11 @@ struct Consent {
 }
 
 /// The line that a browser shows to whoever consented.
-async fn consented(named: &Named, screen: &Screen, environment: &Environment) -> Result<String, RemoteError> {
+async fn consented(
+    named: &IntegrationArgs,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<String, RemoteError> {
     let proxy = find(&named.of, environment).await?;
     let query = "mutation Begin($name: String) { beginGitAuth(name: $name) { url } }";
     let begun = proxy.get("register a token", query, json!({"name": named.name}), "beginGitAuth").await?;
@@ -307,7 +313,7 @@ struct Change {
 impl Change {
     async fn carry_out(
         self,
-        (named, careful): (&Named, &Careful),
+        (named, careful): (&IntegrationArgs, &ConfirmArgs),
         screen: &Screen,
         environment: &Environment,
     ) -> Result<(), RemoteError> {
@@ -325,7 +331,7 @@ impl Change {
 }
 
 /// How a token is asked for.
-const WANTED: Wanted<'static> = Wanted {
+const WANTED: SecretPrompt<'static> = SecretPrompt {
     prompt: "Git token: ",
     read: "read the token from",
     none: "there is no token: it is asked for on a terminal, else read from standard input, or give --token-file",
@@ -334,7 +340,7 @@ const WANTED: Wanted<'static> = Wanted {
 };
 
 /// How the line of a browser is asked for.
-const LINE: Wanted<'static> = Wanted {
+const LINE: SecretPrompt<'static> = SecretPrompt {
     prompt: "The line that it shows: ",
     read: "read the line from",
     none: "there is no line: it is asked for on a terminal, else read from standard input",

@@ -7,14 +7,14 @@ use std::process::{ExitStatus, Stdio};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::act::{Look, confirm, wait};
-use crate::arguments::act::Waiting;
+use crate::act::{Progress, confirm, wait};
+use crate::arguments::act::WaitArgs;
 use crate::arguments::install::{Helm, Install, Uninstall};
-use crate::ask::Platform;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
 use crate::error::RemoteError;
-use crate::planned::Planned;
+use crate::platform::Platform;
+use crate::release::ReleaseObjects;
 use crate::show::Screen;
 
 /// The Secret that the chart takes the runtime's token of.
@@ -65,11 +65,11 @@ impl Helm {
     }
 
     /// The objects that a release has; `None`: there is no such release.
-    async fn has(&self, release: &str) -> Result<Option<Planned>, RemoteError> {
+    async fn has(&self, release: &str) -> Result<Option<ReleaseObjects>, RemoteError> {
         let mut arguments: Vec<OsString> = vec!["get".into(), "manifest".into(), release.into()];
         arguments.extend(self.place());
         let manifest = self.look(&arguments, |said| said.contains("release: not found")).await?;
-        manifest.as_deref().map(Planned::read).transpose()
+        manifest.as_deref().map(ReleaseObjects::read).transpose()
     }
 
     /// Says what an installation or an upgrade would change.
@@ -80,7 +80,7 @@ impl Helm {
         let printed = self.look(&arguments, |_| false).await?.unwrap_or_default();
         let unread = || RemoteError::Missing("helm did not print what it would install".to_owned());
         let planned: Value = serde_json::from_str(&printed).map_err(|_| unread())?;
-        let planned = Planned::read(planned["manifest"].as_str().ok_or_else(unread)?)?;
+        let planned = ReleaseObjects::read(planned["manifest"].as_str().ok_or_else(unread)?)?;
         let does = if has.is_some() { "upgrade" } else { "install" };
         screen.tell(&format!("would {does} the release {release} in the namespace {}", self.namespace))?;
         has.unwrap_or_default().becomes(&planned, screen).map(drop)
@@ -184,14 +184,14 @@ pub(crate) async fn install(
     if !is_new && let Some(now) = last(told, &platform, &given.name).await? {
         before = now;
     }
-    let waiting = Waiting { wait: true, timeout: given.timeout };
+    let waiting = WaitArgs { wait: true, timeout: given.timeout };
     let look = async || {
         Ok(match last(told, &platform, &given.name).await? {
             Some(Some(now)) if before.as_ref() != Some(&now) => {
-                Look::Done(format!("{} reports to {address}", given.name))
+                Progress::Done(format!("{} reports to {address}", given.name))
             }
-            Some(_) => Look::Not(nothing.to_owned()),
-            None => Look::Failed(format!("the runtime {} is not known any more", given.name)),
+            Some(_) => Progress::Pending(nothing.to_owned()),
+            None => Progress::Failed(format!("the runtime {} is not known any more", given.name)),
         })
     };
     wait(&waiting, screen, look).await

@@ -11,7 +11,6 @@
 mod act;
 mod app;
 mod arguments;
-mod ask;
 mod context;
 mod contexts;
 mod download;
@@ -23,8 +22,9 @@ mod login;
 mod logs;
 mod names;
 mod page;
-mod planned;
+mod platform;
 mod proxy;
+mod release;
 mod resource;
 mod rollout;
 mod run;
@@ -34,7 +34,7 @@ mod secret;
 #[cfg(test)]
 mod server;
 mod show;
-mod stream;
+mod subscription;
 mod unencrypted;
 mod watch;
 mod workflow;

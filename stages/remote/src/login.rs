@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::arguments::context::Login;
-use crate::ask::{Platform, SIGN_IN};
 use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::RemoteError;
-use crate::secret::Wanted;
+use crate::platform::{Platform, SIGN_IN};
+use crate::secret::SecretPrompt;
 use crate::show::{Screen, plain};
 use crate::unencrypted::unencrypted;
 
@@ -122,8 +122,8 @@ fn checked(name: &str) -> Result<String, RemoteError> {
 }
 
 /// How a key is asked for.
-fn wanted(prompt: &str) -> Wanted<'_> {
-    Wanted {
+fn wanted(prompt: &str) -> SecretPrompt<'_> {
+    SecretPrompt {
         prompt,
         read: "read the key from",
         none: "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file",

@@ -3,18 +3,18 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ask::read;
 use crate::error::RemoteError;
+use crate::platform::read;
 use crate::proxy::Proxy;
 use crate::show::{Screen, plain};
 
 /// Which lines are asked for, and how they are shown.
 pub(crate) struct Logs<'a> {
-    /// A subscription of this field.
+    /// A subscription of `field`.
     pub(crate) query: &'static str,
     pub(crate) field: &'static str,
     pub(crate) variables: Value,
-    /// Whose they are, for messages.
+    /// What wrote them, for messages.
     pub(crate) of: &'a str,
     /// Show when each was written.
     pub(crate) timestamps: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Logs<'a> {
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct LogMessage {
     data: Option<Entry>,
     error: Option<String>,
     done: Option<bool>,
@@ -38,12 +38,12 @@ struct Entry {
 }
 
 impl Logs<'_> {
-    /// Shows them until they end, or whoever looks on has seen enough.
+    /// Shows them until they end, or until Ctrl-C.
     pub(crate) async fn show(self, proxy: &Proxy, screen: &Screen) -> Result<(), RemoteError> {
         let reading = async {
-            let mut items = proxy.items("read logs", self.query, self.variables.clone()).await?;
-            while let Some(mut item) = items.next().await? {
-                let piece: Piece = read(item.remove(self.field).unwrap_or_default())?;
+            let mut messages = proxy.subscribe("read logs", self.query, self.variables.clone()).await?;
+            while let Some(mut item) = messages.next().await? {
+                let piece: LogMessage = read(item.remove(self.field).unwrap_or_default())?;
                 if let Some(error) = piece.error.filter(|error| !error.is_empty()) {
                     return Err(RemoteError::Missing(format!(
                         "the logs of {} cannot be read: {}",
@@ -58,7 +58,7 @@ impl Logs<'_> {
                     return Ok(());
                 }
             }
-            // Whoever is on the way may have ended, and has said nothing then.
+            // A proxy on the way may have closed the stream, without a word.
             let said = format!("the logs of {} broke off before their end: ask for them again", self.of);
             Err(RemoteError::Missing(said))
         };

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
 
-use crate::ask::Message;
+use crate::platform::Message;
 
 /// Where a list goes on.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]

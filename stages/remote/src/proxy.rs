@@ -5,13 +5,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stages_client::{Opened, Target, Url};
 
-use crate::arguments::Way;
-use crate::ask::{ANSWER, Platform, read};
+use crate::arguments::AppProxyArgs;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::platform::{ANSWER, Platform, read};
 use crate::show::Screen;
-use crate::stream::Items;
+use crate::subscription::Subscription;
 use crate::unencrypted::unencrypted;
 
 /// Who carries out what is asked for in a runtime.
@@ -32,7 +32,7 @@ fn is_at(platform: &str, url: &str) -> bool {
 impl Proxy {
     /// That of a runtime.
     pub(crate) async fn find(
-        way: &Way,
+        way: &AppProxyArgs,
         runtime: &str,
         environment: &Environment,
     ) -> Result<Self, RemoteError> {
@@ -90,13 +90,13 @@ impl Proxy {
     }
 
     /// Asks for what comes piece by piece.
-    pub(crate) async fn items(
+    pub(crate) async fn subscribe(
         &self,
         act: &'static str,
         query: &str,
         variables: Value,
-    ) -> Result<Items, RemoteError> {
-        self.peer.stream(act, &self.path(), query, variables).await
+    ) -> Result<Subscription, RemoteError> {
+        self.peer.subscribe(act, &self.path(), query, variables).await
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
     use super::*;
-    use crate::arguments::Place;
+    use crate::arguments::PlatformArgs;
     use crate::contexts::Context;
     use crate::contexts::tests::{environment, kept};
     use crate::server::ok;
@@ -158,9 +158,9 @@ mod tests {
     /// What becomes of a question to an app proxy at an address: nothing where it is answered.
     async fn asked(folder: &Path, kept: Context, url: &str, ca_file: Option<PathBuf>) -> Option<String> {
         let environment = environment(folder);
-        let place = Place { context: Some(kept.name.clone()) };
+        let place = PlatformArgs { context: Some(kept.name.clone()) };
         Contexts::change(&environment, |all| all.put(kept)).unwrap();
-        let way = Way { place, app_proxy: Some(url.to_owned()), app_proxy_ca_file: ca_file };
+        let way = AppProxyArgs { place, app_proxy: Some(url.to_owned()), app_proxy_ca_file: ca_file };
         let proxy = Proxy::find(&way, "prod", &environment).await.unwrap();
         proxy.ask("ask", "{ a }", json!({})).await.err().map(|error| error.line())
     }
@@ -227,8 +227,8 @@ mod tests {
         let mut environment = Environment::of(variable);
         environment.completes = variable("COMPLETES").unwrap() == "true";
         Contexts::change(&environment, |all| all.put(kept("prod"))).unwrap();
-        let place = Place { context: Some("prod".to_owned()) };
-        let way = Way { place, app_proxy: variable("APP_PROXY"), app_proxy_ca_file: None };
+        let place = PlatformArgs { context: Some("prod".to_owned()) };
+        let way = AppProxyArgs { place, app_proxy: variable("APP_PROXY"), app_proxy_ca_file: None };
         Proxy::find(&way, "prod", &environment).await.unwrap();
     }
 }

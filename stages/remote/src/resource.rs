@@ -39,7 +39,21 @@ pub(crate) struct Health {
     pub(crate) message: Option<String>,
 }
 
+/// How people call an object, with its namespace; a cluster-scoped one has an empty namespace.
+pub(crate) fn title_in(namespace: &str, kind: &str, name: &str) -> String {
+    match namespace.is_empty() {
+        true => format!("{kind}/{name}"),
+        false => format!("{kind}/{name} in {namespace}"),
+    }
+}
+
 impl Node {
+    /// One of which no more than its name is known.
+    pub(crate) fn named(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let [group, namespace] = [group, namespace].map(|text| Some(text.to_owned()));
+        Self { group, namespace, kind: kind.to_owned(), name: name.to_owned(), ..Self::default() }
+    }
+
     /// As variables of a query.
     pub(crate) fn variables(&self) -> Value {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -114,7 +128,7 @@ impl Proxy {
         let variables = json!({"application": name.variables()});
         let mut tree: Value =
             self.get("read what belongs to an application", query, variables, "resourceTree").await?;
-        crate::ask::read(tree["nodes"].take())
+        crate::platform::read(tree["nodes"].take())
     }
 
     /// The resource that is meant by `KIND/NAME`.

@@ -1,18 +1,22 @@
 //! `gitops-runtime rollout`: Rollouts of an application.
 
+mod change;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::act::{Act, Look, wait};
+use self::change::RolloutChange;
+use crate::act::{Act, Progress, wait};
 use crate::app::find::AppName;
-use crate::arguments::rollout::{Done, Meant, RolloutCommand};
-use crate::ask::{Platform, read};
+use crate::arguments::AppProxyArgs;
+use crate::arguments::rollout::{RolloutArgs, RolloutChangeArgs, RolloutCommand};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
-use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, plain, table};
+use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
 use crate::watch::Watched;
 
 const FIELDS: &str = "metadata { name namespace } uid phase message paused aborted strategy currentStepIndex steps revision stableRevision replicas readyReplicas updatedReplicas availableReplicas revisions { revision replicaSet images createdAt replicas }";
@@ -55,26 +59,11 @@ struct Revision {
     replicas: Option<i64>,
 }
 
-/// A Rollout of an application, and who is asked about it.
-struct Of {
+/// A Rollout of an application, and the app proxy that knows it.
+struct FoundRollout {
     proxy: Proxy,
     app: AppName,
     node: Node,
-}
-
-/// What is done to a Rollout, and by what it is told to have taken effect.
-struct What<'a> {
-    act: &'static str,
-    does: &'a str,
-    done: &'a str,
-    destroys: bool,
-    query: &'a str,
-    more: Value,
-    /// What is read of it besides [`FIELDS`].
-    fields: &'static str,
-    /// What would become of one, as it is now.
-    plan: &'a dyn Fn(&Rollout) -> String,
-    is_so: &'a dyn Fn(&Rollout, &Rollout) -> bool,
 }
 
 impl Rollout {
@@ -82,7 +71,7 @@ impl Rollout {
         self.phase.as_deref() == Some(phase)
     }
 
-    /// How the images of a revision differ from those that it has, the newest; of none that is named, the one before.
+    /// How going back to a revision, or to the one before, would change the images that it runs: a line each.
     fn images(&self, to: Option<i64>) -> String {
         let meant = match to {
             Some(number) => self.revisions.iter().find(|one| one.revision == number),
@@ -99,7 +88,7 @@ impl Rollout {
         if text.is_empty() { "the images are the same\n".to_owned() } else { text }
     }
 
-    /// From the step that it is at to another, which is none behind the last.
+    /// How going on to a step, at most the last one, would change the step that it is at.
     fn steps(&self, to: i64) -> String {
         let (at, steps) = (self.current_step_index.unwrap_or_default(), self.steps);
         match steps {
@@ -108,17 +97,17 @@ impl Rollout {
         }
     }
 
-    /// As [`Self::steps`], of the next.
+    /// How going on to the next step would change it.
     fn next(&self) -> String {
         self.steps(self.current_step_index.unwrap_or_default().saturating_add(1))
     }
 
-    /// As [`Self::next`], of one that is paused.
+    /// How the end of its pause would change it, if it is paused.
     fn goes_on(&self) -> String {
         if self.paused { self.next() } else { "it is not paused: nothing could be done\n".to_owned() }
     }
 
-    /// How far it is.
+    /// How far it is, as a sentence: its phase, its step, and the replicas that are updated.
     fn standing(&self) -> String {
         let phase = self.phase.as_deref().unwrap_or("of no phase yet");
         let step = match self.current_step_index {
@@ -133,19 +122,20 @@ impl Rollout {
     }
 }
 
-impl Of {
+impl FoundRollout {
+    /// The Rollout that is named, or the only one of its application.
     async fn find(
-        meant_by: &Meant,
-        way: &crate::arguments::act::Way,
+        args: &RolloutArgs,
+        way: &AppProxyArgs,
         environment: &Environment,
     ) -> Result<Self, RemoteError> {
         let platform = Platform::find(&way.place, environment).await?;
-        let (app, _) = platform.application(&meant_by.named, "uid").await?;
+        let (app, _) = platform.application(&args.named, "uid").await?;
         let proxy = Proxy::find(way, &app.runtime, environment).await?;
         let is_rollout = |one: &Node| one.kind == "Rollout" && one.group.as_deref() == Some("argoproj.io");
         let mut all = proxy.tree(&app).await?;
         all.retain(is_rollout);
-        let node = match &meant_by.rollout {
+        let node = match &args.rollout {
             Some(name) => {
                 let text = match name.split_once('/') {
                     Some((namespace, name)) => format!("{namespace}/Rollout/{name}"),
@@ -171,6 +161,7 @@ impl Of {
         json!({"application": self.app.variables(), "rollout": {"namespace": namespace, "name": self.node.name}})
     }
 
+    /// The Rollout as it is now, with [`FIELDS`] and these besides.
     async fn read(&self, more: &str) -> Result<Value, RemoteError> {
         let query = format!(
             "query Rollout($application: ApplicationId!, $rollout: ObjectId!) {{ rollout(application: $application, rollout: $rollout) {{ {FIELDS} {more} }} }}"
@@ -178,43 +169,49 @@ impl Of {
         self.proxy.get("read a Rollout", &query, self.variables(), "rollout").await
     }
 
-    async fn act(&self, what: &What<'_>, done: &Done, screen: &Screen) -> Result<(), RemoteError> {
+    /// Changes it, says so, and waits until that has taken effect if that is asked for; or says only what would be changed.
+    async fn change(
+        &self,
+        change: &RolloutChange,
+        args: &RolloutChangeArgs,
+        screen: &Screen,
+    ) -> Result<(), RemoteError> {
         let title = format!("{} of {}", self.node.title(), self.app);
         let mut variables = self.variables();
-        if let (Some(variables), Value::Object(more)) = (variables.as_object_mut(), &what.more) {
+        if let (Some(variables), Value::Object(more)) = (variables.as_object_mut(), &change.more) {
             variables.extend(more.clone());
         }
-        let before: Option<Rollout> = match done.waiting.wait {
+        let before: Option<Rollout> = match args.waiting.wait {
             true => Some(read(self.read("").await?)?),
             false => None,
         };
         let act = Act {
-            act: what.act,
-            does: format!("{} {title}", what.does),
-            done: format!("{title} {}", what.done),
-            destroys: what.destroys,
-            query: what.query,
+            act: change.act,
+            does: format!("{} {title}", change.does),
+            done: format!("{title} {}", change.done),
+            destroys: change.destroys,
+            query: change.query,
             variables,
         };
-        let carried = act.carry_out(&self.proxy, &done.careful, screen).await?;
+        let carried = act.carry_out(&self.proxy, &args.careful, screen).await?;
         if carried.is_none() {
-            return screen.say(&(what.plan)(&read(self.read("").await?)?));
+            return screen.say(&(change.plan)(&read(self.read("").await?)?));
         }
         let (Some(_), Some(before)) = (carried, before) else { return Ok(()) };
         let look = async || {
-            let now = match self.read(what.fields).await {
+            let now = match self.read(change.fields).await {
                 Err(RemoteError::Refused { said, .. }) if said.contains("Unknown field") => {
                     let said = "it is asked for, and this runtime is of a version that does not tell when it is through";
-                    return Ok(Look::Failed(said.to_owned()));
+                    return Ok(Progress::Failed(said.to_owned()));
                 }
                 now => read::<Rollout>(now?)?,
             };
-            Ok(match (what.is_so)(&before, &now) {
-                true => Look::Done(format!("{title}: {}", now.standing())),
-                false => Look::Not(now.standing()),
+            Ok(match (change.has_taken_effect)(&before, &now) {
+                true => Progress::Done(format!("{title}: {}", now.standing())),
+                false => Progress::Pending(now.standing()),
             })
         };
-        wait(&done.waiting, screen, look).await
+        wait(&args.waiting, screen, look).await
     }
 }
 
@@ -223,180 +220,35 @@ pub(crate) async fn run(
     screen: &Screen,
     environment: &Environment,
 ) -> Result<(), RemoteError> {
-    if let RolloutCommand::Get { meant, watch, shown, way } = command {
-        let of = Of::find(meant, way, environment).await?;
-        let show = |rows: &[Value], _| match rows {
-            [one] => get(&of, one, shown.output, screen),
-            _ => Ok(String::new()),
-        };
-        if *watch {
-            let id = |one: &Value| one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            let watched = Watched { screen, output: shown.output, id, show: &show };
-            return watched.run(async || Ok(vec![of.read("").await?].into())).await;
+    let (args, change) = match command {
+        RolloutCommand::Get { meant, watch, shown: given, way } => {
+            let found = FoundRollout::find(meant, way, environment).await?;
+            let show = |rows: &[Value], _| match rows {
+                [one] => shown(&found, one, given.output, screen),
+                _ => Ok(String::new()),
+            };
+            if *watch {
+                let id = |one: &Value| one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let watched = Watched { screen, output: given.output, id, show: &show };
+                return watched.run(async || Ok(vec![found.read("").await?].into())).await;
+            }
+            return screen.say(&show(&[found.read("").await?], true)?);
         }
-        return screen.say(&show(&[of.read("").await?], true)?);
-    }
-    let moved = |before: &Rollout, now: &Rollout| {
-        now.is("Healthy")
-            || now.current_step_index != before.current_step_index
-            || (before.paused && !now.paused)
+        RolloutCommand::Promote { done, full } => (done, RolloutChange::promote(*full)),
+        RolloutCommand::Rollback { done, to } => (done, RolloutChange::rollback(*to)),
+        RolloutCommand::Pause(done) => (done, RolloutChange::pause()),
+        RolloutCommand::Resume(done) => (done, RolloutChange::resume()),
+        RolloutCommand::Abort(done) => (done, RolloutChange::abort()),
+        RolloutCommand::Retry(done) => (done, RolloutChange::retry()),
+        RolloutCommand::Restart(done) => (done, RolloutChange::restart()),
+        RolloutCommand::Skip(done) => (done, RolloutChange::skip()),
     };
-    let (done, what) = match command {
-        RolloutCommand::Get { .. } => return Ok(()),
-        RolloutCommand::Promote { done, full } => {
-            let healthy = |_: &Rollout, now: &Rollout| now.is("Healthy");
-            let what = What {
-                act: "promote a Rollout",
-                does: if *full { "end all that is left of" } else { "end the pause of" },
-                done: "is promoted",
-                destroys: false,
-                query: "mutation Promote($application: ApplicationId!, $rollout: ObjectId!, $full: Boolean!) { promoteRollout(application: $application, rollout: $rollout, full: $full) { metadata { name } } }",
-                more: json!({"full": full}),
-                fields: "",
-                plan: &|now| if *full { now.steps(now.steps) } else { now.goes_on() },
-                is_so: if *full { &healthy } else { &moved },
-            };
-            return act(done, &what, screen, environment).await;
-        }
-        RolloutCommand::Rollback { done, to } => {
-            let does = match to {
-                Some(to) => format!("go back to revision {to} of"),
-                None => "go back to the revision before of".to_owned(),
-            };
-            let changed = |before: &Rollout, now: &Rollout| now.revision != before.revision;
-            let what = What {
-                act: "roll a Rollout back",
-                does: &does,
-                done: "is being rolled back",
-                destroys: true,
-                query: "mutation Rollback($application: ApplicationId!, $rollout: ObjectId!, $revision: Int) { rollbackRollout(application: $application, rollout: $rollout, revision: $revision) { rollout newRevision } }",
-                more: json!({"revision": to}),
-                fields: "",
-                plan: &|now| now.images(*to),
-                is_so: &changed,
-            };
-            return act(done, &what, screen, environment).await;
-        }
-        RolloutCommand::Pause(done) => (
-            done,
-            What {
-                act: "pause a Rollout",
-                does: "pause",
-                done: "is paused",
-                destroys: false,
-                query: "mutation Pause($application: ApplicationId!, $rollout: ObjectId!) { pauseRollout(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                fields: "",
-                plan: &|now| match now.paused {
-                    true => "it is paused already\n".to_owned(),
-                    false => "- not paused\n+ paused\n".to_owned(),
-                },
-                is_so: &|_, now| now.paused || now.is("Paused"),
-            },
-        ),
-        RolloutCommand::Resume(done) => (
-            done,
-            What {
-                act: "resume a Rollout",
-                does: "resume",
-                done: "is resumed",
-                destroys: false,
-                query: "mutation Resume($application: ApplicationId!, $rollout: ObjectId!) { resumeRollout(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                fields: "",
-                plan: &Rollout::goes_on,
-                is_so: &|_, now| !now.paused && !now.is("Paused"),
-            },
-        ),
-        RolloutCommand::Abort(done) => (
-            done,
-            What {
-                act: "abort a Rollout",
-                does: "give up",
-                done: "is aborted",
-                destroys: true,
-                query: "mutation Abort($application: ApplicationId!, $rollout: ObjectId!) { abortRollout(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                fields: "",
-                plan: &|now| match now.aborted {
-                    true => "it is aborted already\n".to_owned(),
-                    false => format!(
-                        "- revision {}\n+ the revision that is stable\n",
-                        now.revision.unwrap_or_default()
-                    ),
-                },
-                is_so: &|_, now| now.aborted,
-            },
-        ),
-        RolloutCommand::Retry(done) => (
-            done,
-            What {
-                act: "retry a Rollout",
-                does: "try again",
-                done: "is tried again",
-                destroys: false,
-                query: "mutation Retry($application: ApplicationId!, $rollout: ObjectId!) { retryRollout(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                fields: "",
-                plan: &|now| match now.aborted {
-                    true => "- aborted\n+ not aborted\n".to_owned(),
-                    false => "it was not aborted: nothing could be done\n".to_owned(),
-                },
-                is_so: &|_, now| !now.aborted,
-            },
-        ),
-        RolloutCommand::Restart(done) => (
-            done,
-            What {
-                act: "restart a Rollout",
-                does: "restart",
-                done: "is being restarted",
-                destroys: false,
-                query: "mutation Restart($application: ApplicationId!, $rollout: ObjectId!) { restartRollout(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                // A runtime of a former version does not know.
-                fields: "restarting",
-                plan: &|now| {
-                    let pods = now.replicas.and_then(|replicas| usize::try_from(replicas).ok());
-                    format!("{} would be replaced\n", count(pods.unwrap_or_default(), "pod"))
-                },
-                is_so: &|_, now| {
-                    let is_done = now.restarting == Some(false) && now.available_replicas == now.replicas;
-                    is_done && now.is("Healthy")
-                },
-            },
-        ),
-        RolloutCommand::Skip(done) => (
-            done,
-            What {
-                act: "skip a step of a Rollout",
-                does: "skip the step of",
-                done: "leaves out the step that it was at",
-                destroys: false,
-                query: "mutation Skip($application: ApplicationId!, $rollout: ObjectId!) { skipCurrentStep(application: $application, rollout: $rollout) { metadata { name } } }",
-                more: Value::Null,
-                fields: "",
-                plan: &|now| match now.current_step_index.unwrap_or_default() < now.steps {
-                    true => now.next(),
-                    false => "it has no step left: nothing could be done\n".to_owned(),
-                },
-                is_so: &moved,
-            },
-        ),
-    };
-    act(done, &what, screen, environment).await
+    let found = FoundRollout::find(&args.meant, &args.way, environment).await?;
+    found.change(&change, args, screen).await
 }
 
-async fn act(
-    done: &Done,
-    what: &What<'_>,
-    screen: &Screen,
-    environment: &Environment,
-) -> Result<(), RemoteError> {
-    Of::find(&done.meant, &done.way, environment).await?.act(what, done, screen).await
-}
-
-fn get(of: &Of, found: &Value, output: Output, screen: &Screen) -> Result<String, RemoteError> {
+/// A Rollout, and its revisions, as they are shown.
+fn shown(of: &FoundRollout, found: &Value, output: Output, screen: &Screen) -> Result<String, RemoteError> {
     if matches!(output, Output::Json | Output::Yaml) {
         return document(found, output);
     }

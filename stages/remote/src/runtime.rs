@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::runtime::RuntimeCommand;
-use crate::ask::{Platform, read, read_all};
 use crate::download;
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::install;
+use crate::platform::{Platform, read, read_all};
 use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, moment, plain, table, word};
 use crate::watch::Watched;
 

@@ -12,9 +12,9 @@ use serde_json::json;
 use stages_client::{Config, Method, Target};
 
 use crate::arguments::seal::{Scope, Seal};
-use crate::ask::ANSWER;
 use crate::environment::Environment;
 use crate::error::{GIVEN, RemoteError};
+use crate::platform::ANSWER;
 use crate::show::Screen;
 use crate::workflow;
 
@@ -23,7 +23,7 @@ const SECRET: u64 = (1 << 20) + 1;
 const CERTIFICATE: usize = 64 << 10;
 
 #[derive(Deserialize)]
-struct Shown {
+struct SealingCertificate {
     pem: String,
 }
 
@@ -92,7 +92,7 @@ async fn certificate(given: &Seal, environment: &Environment) -> Result<String, 
         None => {
             let proxy = workflow::proxy(given.runtime.as_deref(), &given.way, environment).await?;
             let query = "query Certificate { sealingCertificate { pem } }";
-            let shown: Shown =
+            let shown: SealingCertificate =
                 proxy.get("fetch the certificate", query, json!({}), "sealingCertificate").await?;
             Ok(shown.pem)
         }

@@ -14,7 +14,7 @@ use crate::error::RemoteError;
 const LINE: usize = 4_096;
 
 /// What is wanted, in the words that it is asked for and refused in.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SecretPrompt<'a> {
     /// What is shown to whoever types it.
     pub(crate) prompt: &'a str,
     /// Completes "cannot ...".
@@ -27,7 +27,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) longest: u64,
 }
 
-impl Wanted<'_> {
+impl SecretPrompt<'_> {
     /// Takes it: `-` is standard input, as is no file where nobody types.
     pub(crate) fn take(&self, file: Option<&Path>) -> Result<SecretString, RemoteError> {
         let text = match file {

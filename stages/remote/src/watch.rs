@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::ask::Rows;
 use crate::error::RemoteError;
+use crate::platform::Rows;
 use crate::show::screen::beside;
 use crate::show::{Output, Screen};
 

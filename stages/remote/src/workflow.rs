@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::act::{Act, Look, wait};
-use crate::arguments::act::{Waiting, Way};
-use crate::arguments::workflow::{Done, Logs as Given, Submit, Within, WorkflowCommand};
-use crate::ask::{Platform, Rows, read, read_all};
+use crate::act::{Act, Progress, wait};
+use crate::arguments::act::{AppProxyArgs, WaitArgs};
+use crate::arguments::workflow::{Logs as Given, NamespaceArgs, Submit, WorkflowChangeArgs, WorkflowCommand};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::logs::Logs;
+use crate::platform::{Platform, Rows, read, read_all};
 use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, moment, plain, table};
 use crate::watch::Watched;
@@ -88,13 +88,13 @@ impl Workflow {
 }
 
 /// A namespace of a runtime, and who is asked about it.
-struct In {
+struct RuntimeNamespace {
     proxy: Proxy,
     namespace: String,
 }
 
-impl In {
-    async fn find(within: &Within, environment: &Environment) -> Result<Self, RemoteError> {
+impl RuntimeNamespace {
+    async fn find(within: &NamespaceArgs, environment: &Environment) -> Result<Self, RemoteError> {
         let runtime = match (&within.runtime, &within.namespace) {
             (Some(runtime), Some(namespace)) => (runtime.clone(), namespace.clone()),
             _ => Self::known(within, environment).await?,
@@ -103,7 +103,10 @@ impl In {
     }
 
     /// What is not said, as far as there is no choice.
-    async fn known(within: &Within, environment: &Environment) -> Result<(String, String), RemoteError> {
+    async fn known(
+        within: &NamespaceArgs,
+        environment: &Environment,
+    ) -> Result<(String, String), RemoteError> {
         let platform = Platform::find(&within.way.place, environment).await?;
         let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { pageInfo { endCursor hasNextPage } edges { node { metadata { name namespace } } } } }";
         let mut all = platform.rows("list runtimes", query, &json!({}), "runtimes", 1_000).await?.nodes;
@@ -167,7 +170,7 @@ impl In {
     async fn waited(
         &self,
         name: &str,
-        waiting: &Waiting,
+        waiting: &WaitArgs,
         screen: &Screen,
         is_so: &dyn Fn(&Workflow) -> Option<bool>,
     ) -> Result<(), RemoteError> {
@@ -176,11 +179,11 @@ impl In {
             let now: Workflow = read(self.one(name).await?)?;
             let told = format!("{title} is {}{}", plain(now.phase()), now.said());
             Ok(match is_so(&now) {
-                Some(true) => Look::Done(told),
-                Some(false) => Look::Failed(told),
+                Some(true) => Progress::Done(told),
+                Some(false) => Progress::Failed(told),
                 None => {
                     let progress = now.progress.as_deref().map(|text| format!(", {} done", plain(text)));
-                    Look::Not(format!("{}{}", plain(now.phase()), progress.unwrap_or_default()))
+                    Progress::Pending(format!("{}{}", plain(now.phase()), progress.unwrap_or_default()))
                 }
             })
         };
@@ -191,13 +194,13 @@ impl In {
 /// The app proxy of a runtime that may be left out where there is no choice.
 pub(crate) async fn proxy(
     runtime: Option<&str>,
-    way: &Way,
+    way: &AppProxyArgs,
     environment: &Environment,
 ) -> Result<Proxy, RemoteError> {
     // No namespace is asked about, so that it need not be known.
     let namespace = Some(String::new());
-    let within = Within { runtime: runtime.map(str::to_owned), namespace, way: way.clone() };
-    Ok(In::find(&within, environment).await?.proxy)
+    let within = NamespaceArgs { runtime: runtime.map(str::to_owned), namespace, way: way.clone() };
+    Ok(RuntimeNamespace::find(&within, environment).await?.proxy)
 }
 
 /// It succeeded, or ended otherwise.
@@ -224,12 +227,12 @@ pub(crate) async fn run(
 ) -> Result<(), RemoteError> {
     match command {
         WorkflowCommand::List { limit, labels, watch, shown, within } => {
-            let within = In::find(within, environment).await?;
+            let within = RuntimeNamespace::find(within, environment).await?;
             let most = usize::try_from(limit.get()).unwrap_or(usize::MAX);
             list(&within, (most, labels), (shown.output, *watch), screen).await
         }
         WorkflowCommand::Get { name, watch, shown, within } => {
-            let within = In::find(within, environment).await?;
+            let within = RuntimeNamespace::find(within, environment).await?;
             let show = |rows: &[Value], _| match (rows, shown.output) {
                 ([found], Output::Json | Output::Yaml) => document(found, shown.output),
                 (_, Output::Name) => Ok(plain(name) + "\n"),
@@ -274,14 +277,14 @@ pub(crate) async fn run(
 }
 
 async fn act(
-    done: &Done,
+    done: &WorkflowChangeArgs,
     (act, does, is, destroys): (&'static str, &str, &str, bool),
     query: &str,
     is_so: &dyn Fn(&Workflow) -> Option<bool>,
     screen: &Screen,
     environment: &Environment,
 ) -> Result<(), RemoteError> {
-    let within = In::find(&done.within, environment).await?;
+    let within = RuntimeNamespace::find(&done.within, environment).await?;
     let title = plain(&format!("{}/{}", within.namespace, done.name));
     let act = Act {
         act,
@@ -303,10 +306,10 @@ async fn act(
 
 /// Says which workflow was made, and waits for it.
 async fn made(
-    within: &In,
+    within: &RuntimeNamespace,
     act: &Act<'_>,
-    careful: &crate::arguments::act::Careful,
-    (field, waiting): (&str, &Waiting),
+    careful: &crate::arguments::act::ConfirmArgs,
+    (field, waiting): (&str, &WaitArgs),
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let Some(mut data) = act.carry_out(&within.proxy, careful, screen).await? else { return Ok(()) };
@@ -317,7 +320,7 @@ async fn made(
 }
 
 async fn submit(given: &Submit, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
-    let within = In::find(&given.within, environment).await?;
+    let within = RuntimeNamespace::find(&given.within, environment).await?;
     let parameter = |(name, value): &(String, String)| json!({"name": name, "value": value});
     let with = given.parameters.iter().map(|(name, value)| format!("{name}={value}"));
     let with: Vec<String> = with.collect();
@@ -344,7 +347,7 @@ async fn submit(given: &Submit, screen: &Screen, environment: &Environment) -> R
 }
 
 async fn logs(given: &Given, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
-    let within = In::find(&given.within, environment).await?;
+    let within = RuntimeNamespace::find(&given.within, environment).await?;
     let mut variables = within.variables(&given.name);
     variables["podName"] = json!(given.pod);
     variables["container"] = json!(given.container);
@@ -366,8 +369,12 @@ async fn logs(given: &Given, screen: &Screen, environment: &Environment) -> Resu
     logs.show(&within.proxy, screen).await
 }
 
-async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
-    let within = In::find(&done.within, environment).await?;
+async fn resubmit(
+    done: &WorkflowChangeArgs,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    let within = RuntimeNamespace::find(&done.within, environment).await?;
     let act = Act {
         act: "begin a workflow again",
         does: plain(&format!("begin a workflow like {}/{}", within.namespace, done.name)),
@@ -381,7 +388,7 @@ async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Re
 
 /// What shells offer of a workflow.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct WorkflowSummary {
     pub(crate) name: String,
     pub(crate) phase: String,
     /// What it was made of.
@@ -390,14 +397,15 @@ pub(crate) struct Run {
 
 /// The newest workflows.
 pub(crate) async fn newest(
-    within: &Within,
+    within: &NamespaceArgs,
     most: usize,
     environment: &Environment,
-) -> Result<Vec<Run>, RemoteError> {
-    let all: Vec<Workflow> = read_all(&In::find(within, environment).await?.newest(most, &[]).await?)?;
+) -> Result<Vec<WorkflowSummary>, RemoteError> {
+    let all: Vec<Workflow> =
+        read_all(&RuntimeNamespace::find(within, environment).await?.newest(most, &[]).await?)?;
     let one = |one: Workflow| {
         let phase = one.phase().to_owned();
-        Run { name: one.metadata.name, phase, template: one.workflow_template }
+        WorkflowSummary { name: one.metadata.name, phase, template: one.workflow_template }
     };
     Ok(all.into_iter().map(one).collect())
 }
@@ -407,7 +415,7 @@ fn id(found: &Value) -> String {
 }
 
 async fn list(
-    within: &In,
+    within: &RuntimeNamespace,
     (most, labels): (usize, &[String]),
     (output, watch): (Output, bool),
     screen: &Screen,

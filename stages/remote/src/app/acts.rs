@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::find::AppName;
-use crate::act::{Act, Look, wait};
-use crate::arguments::act::{Careful, Waiting};
+use crate::act::{Act, Progress, wait};
+use crate::arguments::act::{ConfirmArgs, WaitArgs};
 use crate::arguments::app::{Action, DeleteResource};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
@@ -16,7 +16,7 @@ const ACTIONS: &[Column] = &[Column::new("ACTION"), Column::new("AVAILABLE"), Co
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Offered {
+struct ResourceAction {
     name: String,
     display_name: Option<String>,
     disabled: bool,
@@ -26,7 +26,7 @@ pub(super) async fn refresh(
     proxy: &Proxy,
     name: &AppName,
     hard: bool,
-    careful: &Careful,
+    careful: &ConfirmArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let how = if hard { ", manifests made anew" } else { "" };
@@ -45,8 +45,8 @@ pub(super) async fn restart(
     proxy: &Proxy,
     name: &AppName,
     resource: &str,
-    careful: &Careful,
-    waiting: &Waiting,
+    careful: &ConfirmArgs,
+    waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let node = proxy.resource(name, resource).await?;
@@ -65,12 +65,12 @@ pub(super) async fn restart(
     let look = async || {
         let all = proxy.tree(name).await?;
         let Some(now) = all.iter().find(|one| one.uid == node.uid) else {
-            return Ok(Look::Failed(format!("{title} of {name} is gone")));
+            return Ok(Progress::Failed(format!("{title} of {name} is gone")));
         };
         let changed = now.resource_version != node.resource_version;
         Ok(match now.state() {
-            "Healthy" if changed => Look::Done(format!("{title} of {name} is restarted and Healthy")),
-            state => Look::Not(format!("{title} is {}", plain(state))),
+            "Healthy" if changed => Progress::Done(format!("{title} of {name} is restarted and Healthy")),
+            state => Progress::Pending(format!("{title} is {}", plain(state))),
         })
     };
     wait(waiting, screen, look).await
@@ -108,8 +108,8 @@ pub(super) async fn delete(
     let look = async || {
         let all = proxy.tree(name).await?;
         Ok(match all.iter().any(|one| one.uid == node.uid && one.uid.is_some()) {
-            true => Look::Not(format!("{title} is still there")),
-            false => Look::Done(format!("{title} of {name} is gone")),
+            true => Progress::Pending(format!("{title} is still there")),
+            false => Progress::Done(format!("{title} of {name} is gone")),
         })
     };
     wait(&given.waiting, screen, look).await
@@ -128,7 +128,7 @@ pub(super) async fn action(
         match given.shown.output {
             output @ (Output::Json | Output::Yaml) => return screen.say(&document(&offered, output)?),
             Output::Name => {
-                let line = |one: &Offered| plain(&one.name) + "\n";
+                let line = |one: &ResourceAction| plain(&one.name) + "\n";
                 return screen.say(&offered.iter().map(line).collect::<String>());
             }
             Output::Table | Output::Wide => {}
@@ -137,7 +137,7 @@ pub(super) async fn action(
             screen.note(&format!("nothing can be done to {title}"));
             return Ok(());
         }
-        let row = |one: &Offered| -> Vec<Cell> {
+        let row = |one: &ResourceAction| -> Vec<Cell> {
             let called = one.display_name.clone().unwrap_or_default();
             vec![(&*one.name).into(), if one.disabled { "no" } else { "yes" }.into(), called.into()]
         };
@@ -176,7 +176,7 @@ pub(crate) async fn actions(proxy: &Proxy, name: &AppName, node: &Node) -> Resul
     Ok(all.into_iter().filter(|one| !one.disabled).map(|one| one.name).collect())
 }
 
-async fn offered(proxy: &Proxy, name: &AppName, node: &Node) -> Result<Vec<Offered>, RemoteError> {
+async fn offered(proxy: &Proxy, name: &AppName, node: &Node) -> Result<Vec<ResourceAction>, RemoteError> {
     let query = "query Actions($application: ApplicationId!, $resource: ResourceId!) { resourceActions(application: $application, resource: $resource) { name displayName disabled } }";
     let variables: Value = json!({"application": name.variables(), "resource": node.variables()});
     proxy.get("read what can be done to a resource", query, variables, "resourceActions").await

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::find::AppName;
-use super::sync::{Wanted, managed, told};
-use crate::arguments::app::Named;
-use crate::ask::{Platform, read};
+use super::resource_name::ResourceName;
+use super::sync::{DiffScope, managed, told};
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::{Screen, lines};
@@ -24,18 +25,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct State {
-    resource: Resource,
+struct ReportedResource {
+    resource: ResourceName,
     sync_status: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource {
-    api_version: String,
-    kind: String,
-    namespace: String,
-    name: String,
 }
 
 #[derive(Deserialize)]
@@ -43,21 +35,6 @@ struct Manifests {
     live: Option<String>,
     desired: Option<String>,
     git: Option<String>,
-}
-
-impl Resource {
-    fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
-    fn node(&self) -> Node {
-        node(self.group(), &self.kind, &self.namespace, &self.name)
-    }
-}
-
-fn node(group: &str, kind: &str, namespace: &str, name: &str) -> Node {
-    let [group, namespace] = [group, namespace].map(|text| Some(text.to_owned()));
-    Node { group, namespace, kind: kind.to_owned(), name: name.to_owned(), ..Node::default() }
 }
 
 fn missing(app: &AppName, text: &str) -> RemoteError {
@@ -69,19 +46,19 @@ fn missing(app: &AppName, text: &str) -> RemoteError {
 /// Prints the differences; whether there are any.
 pub(super) async fn run(
     platform: &Platform,
-    named: &Named,
+    named: &AppNameArgs,
     wanted: &[String],
     screen: &Screen,
 ) -> Result<bool, RemoteError> {
     let fields = "resources { resource { apiVersion kind namespace name } syncStatus }";
     let (name, mut found) = platform.application(named, fields).await?;
-    let mut all: Vec<State> = read(found["resources"].take())?;
+    let mut all: Vec<ReportedResource> = read(found["resources"].take())?;
     for text in wanted {
         if !all.iter().any(|one| one.resource.node().is_named(text)) {
             return Err(missing(&name, text));
         }
     }
-    let is_wanted = |one: &State| match wanted.is_empty() {
+    let is_wanted = |one: &ReportedResource| match wanted.is_empty() {
         true => one.sync_status.as_deref() != Some("SYNCED"),
         false => wanted.iter().any(|text| one.resource.node().is_named(text)),
     };
@@ -109,12 +86,12 @@ pub(super) async fn run_live(
 ) -> Result<bool, RemoteError> {
     let unseen: RefCell<Vec<&String>> = RefCell::new(wanted.iter().collect());
     let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
-        let node = node(group, kind, namespace, own);
+        let node = Node::named(group, kind, namespace, own);
         unseen.borrow_mut().retain(|text| !node.is_named(text));
         wanted.is_empty() || wanted.iter().any(|text| node.is_named(text))
     };
     let revisions: Vec<&str> = revisions.iter().map(String::as_str).collect();
-    let whole = Wanted { revisions: &revisions, deletes: true };
+    let whole = DiffScope { revisions: &revisions, deletes: true };
     let differing = told((proxy, name), whole, is_wanted, screen).await?.differing;
     let unseen = unseen.take();
     if !unseen.is_empty() {
@@ -139,7 +116,7 @@ fn said(differing: usize, name: &AppName, when: &str, screen: &Screen) {
 async fn differences(
     platform: &Platform,
     name: &AppName,
-    resource: &Resource,
+    resource: &ResourceName,
     colour: bool,
 ) -> Result<Option<String>, RemoteError> {
     let query = "query Manifests($runtime: String!, $namespace: String!, $name: String!, $resource: ResourceArgs!) { application(runtime: $runtime, namespace: $namespace, name: $name) { manifests(resource: $resource) { live desired git } } }";
@@ -151,11 +128,7 @@ async fn differences(
     let Some(Manifests { live, desired, git }) = read(found["manifests"].take())? else { return Ok(None) };
     // Where nobody rendered it, what stands in Git is what should be.
     let desired = desired.or(git);
-    let title = match resource.namespace.is_empty() {
-        true => format!("{}/{}", resource.kind, resource.name),
-        false => format!("{}/{} in {}", resource.kind, resource.name, resource.namespace),
-    };
-    Ok(unified(live.as_deref(), desired.as_deref(), &title, colour))
+    Ok(unified(live.as_deref(), desired.as_deref(), &resource.title(), colour))
 }
 
 /// A manifest as YAML, without what the API server writes for itself.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::find::AppName;
 use super::history::time;
-use crate::arguments::app::Named;
-use crate::ask::{Platform, read};
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
 
@@ -50,7 +50,7 @@ struct Resource {
 
 pub(super) async fn run(
     platform: &Platform,
-    named: &Named,
+    named: &AppNameArgs,
     limit: u32,
     output: Output,
     screen: &Screen,
@@ -122,11 +122,11 @@ struct Event {
     message: Option<String>,
     count: Option<i64>,
     last_timestamp: Option<String>,
-    involved_object: Option<Involved>,
+    involved_object: Option<InvolvedObject>,
 }
 
 #[derive(Deserialize)]
-struct Involved {
+struct InvolvedObject {
     kind: Option<String>,
     name: Option<String>,
 }
@@ -134,7 +134,7 @@ struct Involved {
 impl Event {
     /// What it is of.
     fn of(&self) -> String {
-        let part = |part: fn(&Involved) -> &Option<String>| {
+        let part = |part: fn(&InvolvedObject) -> &Option<String>| {
             self.involved_object.as_ref().and_then(|of| part(of).as_deref()).unwrap_or_default()
         };
         match (part(|of| &of.kind), part(|of| &of.name)) {

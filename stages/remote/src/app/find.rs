@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::arguments::app::Named;
-use crate::ask::{Platform, read};
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::show::plain;
 
 /// What an application is called.
@@ -39,7 +39,7 @@ impl AppName {
 /// What somebody typed: runtime and namespace where they are said.
 type Typed<'a> = (Option<&'a str>, Option<&'a str>, &'a str);
 
-fn parse(named: &Named) -> Result<Typed<'_>, RemoteError> {
+fn parse(named: &AppNameArgs) -> Result<Typed<'_>, RemoteError> {
     let parts: Vec<&str> = named.name.split('/').collect();
     let given = named.runtime.as_deref();
     let typed = match parts[..] {
@@ -67,7 +67,7 @@ fn parse(named: &Named) -> Result<Typed<'_>, RemoteError> {
 /// How many names that begin as what was typed are told where none is that.
 const NEAR: usize = 5;
 
-fn none(named: &Named, near: &[AppName]) -> RemoteError {
+fn none(named: &AppNameArgs, near: &[AppName]) -> RemoteError {
     let of = named.runtime.as_ref().map(|runtime| format!(" of the runtime {runtime}")).unwrap_or_default();
     let near = match near {
         [] => String::new(),
@@ -83,7 +83,7 @@ impl Platform {
     /// The application that is meant by a name, with these fields.
     pub(crate) async fn application(
         &self,
-        named: &Named,
+        named: &AppNameArgs,
         fields: &str,
     ) -> Result<(AppName, Value), RemoteError> {
         let typed = parse(named)?;
@@ -105,7 +105,7 @@ impl Platform {
     /// The only one of a name.
     async fn meant(
         &self,
-        named: &Named,
+        named: &AppNameArgs,
         (runtime, namespace, name): Typed<'_>,
     ) -> Result<AppName, RemoteError> {
         const QUERY: &str = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } deleted } } } }";
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_name_may_say_namespace_and_runtime() {
         let of = |name: &str, runtime: Option<&str>| {
-            let named = Named { name: name.to_owned(), runtime: runtime.map(str::to_owned) };
+            let named = AppNameArgs { name: name.to_owned(), runtime: runtime.map(str::to_owned) };
             let typed = parse(&named).map(|(runtime, namespace, name)| {
                 [runtime.unwrap_or("-"), namespace.unwrap_or("-"), name].join(" ")
             });

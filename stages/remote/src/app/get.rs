@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::find::AppName;
 use super::list::FIELDS;
-use crate::arguments::app::Named;
-use crate::ask::Platform;
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::Platform;
 use crate::show::{Output, Screen, count, document, facts, moment, word};
 use crate::watch::Watched;
 
@@ -16,7 +16,7 @@ const NAMED: usize = 10;
 
 pub(super) async fn run(
     platform: &Platform,
-    named: &Named,
+    named: &AppNameArgs,
     (output, watch): (Output, bool),
     screen: &Screen,
 ) -> Result<(), RemoteError> {

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::find::AppName;
-use crate::arguments::app::Named;
-use crate::ask::{Platform, read};
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
 
@@ -41,7 +41,7 @@ const LIVE: &[Column] = &[
 /// A deployment that a runtime remembers, by the number that it can be gone back to by.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Remembered {
+pub(crate) struct HistoryEntry {
     pub(crate) id: i64,
     revision: Option<String>,
     #[serde(default)]
@@ -54,7 +54,7 @@ pub(crate) struct Remembered {
 const HISTORY: &str = "query History($application: ApplicationId!) { applicationHistory(application: $application) { id revision revisions deployStartedAt deployedAt initiatedBy automated } }";
 const READS: &str = "read what was deployed";
 
-impl Remembered {
+impl HistoryEntry {
     /// Its revisions, one for each source.
     pub(crate) fn at(&self) -> Vec<&str> {
         let own = self.revision.iter().filter(|text| !text.is_empty());
@@ -68,7 +68,7 @@ impl Remembered {
 }
 
 /// What the runtime itself remembers, the newest first.
-pub(crate) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<Remembered>, RemoteError> {
+pub(crate) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<HistoryEntry>, RemoteError> {
     proxy.get(READS, HISTORY, json!({"application": name.variables()}), "applicationHistory").await
 }
 
@@ -87,12 +87,12 @@ pub(super) async fn run_live(
     if matches!(output, Output::Json | Output::Yaml) {
         return screen.say(&document(&all, output)?);
     }
-    let all: Vec<Remembered> = read(all)?;
+    let all: Vec<HistoryEntry> = read(all)?;
     if output == Output::Name {
         return screen.say(&all.iter().map(|one| format!("{}\n", one.id)).collect::<String>());
     }
     let now = Timestamp::now();
-    let row = |one: &Remembered| -> Vec<Cell> {
+    let row = |one: &HistoryEntry| -> Vec<Cell> {
         let by = match (&one.initiated_by, one.automated) {
             (Some(by), _) if !by.is_empty() => by,
             (_, true) => "Argo CD",
@@ -112,7 +112,7 @@ pub(super) async fn run_live(
 
 pub(super) async fn run(
     platform: &Platform,
-    named: &Named,
+    named: &AppNameArgs,
     limit: u32,
     output: Output,
     screen: &Screen,

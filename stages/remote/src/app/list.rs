@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::find::AppName;
-use crate::arguments::Listed;
-use crate::arguments::app::Chosen;
-use crate::ask::{Platform, read_all};
+use crate::arguments::ListArgs;
+use crate::arguments::app::FilterArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read_all};
 use crate::show::{Cell, Column, Output, Screen, age, document, revision, table};
 use crate::watch::Watched;
 
@@ -74,8 +74,8 @@ const fn fields(output: Output) -> &'static str {
 
 pub(super) async fn run(
     platform: &Platform,
-    chosen: &Chosen,
-    listed: &Listed,
+    chosen: &FilterArgs,
+    listed: &ListArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let (output, limit) = (listed.shown.output, listed.rows());

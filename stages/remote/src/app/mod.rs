@@ -8,6 +8,7 @@ mod get;
 mod history;
 mod list;
 mod logs;
+mod resource_name;
 mod sync;
 mod tree;
 
@@ -15,11 +16,11 @@ pub(crate) use self::acts::actions;
 pub(crate) use self::diff::unified;
 use self::find::AppName;
 pub(crate) use self::history::live;
-use crate::arguments::Way;
-use crate::arguments::app::{AppCommand, Named};
-use crate::ask::Platform;
+use crate::arguments::AppProxyArgs;
+use crate::arguments::app::{AppCommand, AppNameArgs};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::platform::Platform;
 use crate::proxy::Proxy;
 use crate::show::Screen;
 
@@ -27,14 +28,18 @@ use crate::show::Screen;
 const DIFFERS: u8 = 3;
 
 /// An application, the platform that knows it, and who carries out what is asked for of it.
-struct Reached {
+struct AppConnection {
     platform: Platform,
     proxy: Proxy,
     name: AppName,
 }
 
-impl Reached {
-    async fn find(named: &Named, way: &Way, environment: &Environment) -> Result<Self, RemoteError> {
+impl AppConnection {
+    async fn find(
+        named: &AppNameArgs,
+        way: &AppProxyArgs,
+        environment: &Environment,
+    ) -> Result<Self, RemoteError> {
         let platform = Platform::find(&way.place, environment).await?;
         let (name, _) = platform.application(named, "uid").await?;
         let proxy = Proxy::find(way, &name.runtime, environment).await?;
@@ -51,8 +56,8 @@ pub(crate) async fn run(
     screen: &Screen,
     environment: &Environment,
 ) -> Result<u8, RemoteError> {
-    let platform = async |way: &Way| Platform::find(&way.place, environment).await;
-    let reached = async |named, way| Reached::find(named, way, environment).await;
+    let platform = async |way: &AppProxyArgs| Platform::find(&way.place, environment).await;
+    let reached = async |named, way| AppConnection::find(named, way, environment).await;
     match command {
         AppCommand::List { chosen, listed, place } => {
             list::run(&Platform::find(place, environment).await?, chosen, listed, screen).await?;

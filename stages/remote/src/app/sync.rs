@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::diff::unified;
 use super::find::AppName;
 use super::history::live;
-use crate::act::{Act, Look, wait};
-use crate::arguments::act::{Careful, Waiting};
+use crate::act::{Act, Progress, wait};
+use crate::arguments::act::{ConfirmArgs, WaitArgs};
 use crate::arguments::app::{Rollback, Sync};
-use crate::ask::Platform;
 use crate::error::RemoteError;
+use crate::platform::Platform;
 use crate::proxy::Proxy;
-use crate::resource::{Node, meant};
+use crate::resource::{Node, meant, title_in};
 use crate::show::{Screen, plain, word};
 
 /// An operation that the platform knows.
@@ -51,37 +51,40 @@ impl Standing {
     }
 
     /// How far an application is, once an operation was asked for.
-    fn look(&self, name: &AppName, before: Option<Timestamp>) -> Look {
+    fn look(&self, name: &AppName, before: Option<Timestamp>) -> Progress {
         let state = |state: &Option<String>| word(state.as_deref().unwrap_or("UNKNOWN"));
         let (sync, health) = (state(&self.sync_status), state(&self.health_status));
         let Some((operation, is_newest)) = self.first_after(before) else {
-            return Look::Not("the operation has not been reported yet".to_owned());
+            return Progress::Pending("the operation has not been reported yet".to_owned());
         };
         let said = self.operation_message.as_deref().filter(|_| is_newest);
         let said = said.and_then(|said| said.lines().next()).unwrap_or_default();
         if !operation.ended {
-            return Look::Not(format!("operation {}, sync {sync}, health {health}", plain(&operation.phase)));
+            return Progress::Pending(format!(
+                "operation {}, sync {sync}, health {health}",
+                plain(&operation.phase)
+            ));
         }
         if operation.phase != "Succeeded" {
             let why = if said.is_empty() { String::new() } else { format!(": {}", plain(said)) };
-            return Look::Failed(format!(
+            return Progress::Failed(format!(
                 "the operation of {name} ended as {}{why}",
                 plain(&operation.phase)
             ));
         }
         match self.health_status.as_deref() {
-            Some("HEALTHY") => Look::Done(format!("{name} is {sync} and {health}")),
+            Some("HEALTHY") => Progress::Done(format!("{name} is {sync} and {health}")),
             Some("DEGRADED" | "MISSING" | "SUSPENDED") => {
                 let why = self.health_message.as_deref().unwrap_or_default();
                 let why = if why.is_empty() { String::new() } else { format!(": {}", plain(why)) };
-                Look::Not(format!("operation Succeeded, sync {sync}, health {health}{why}"))
+                Progress::Pending(format!("operation Succeeded, sync {sync}, health {health}{why}"))
             }
-            _ => Look::Not(format!("operation Succeeded, sync {sync}, health {health}")),
+            _ => Progress::Pending(format!("operation Succeeded, sync {sync}, health {health}")),
         }
     }
 
     /// How far the operation is that was told to end, which started then; where the runtime could not say that, the newest.
-    fn look_at_end(&self, name: &AppName, started_at: Option<Timestamp>) -> Look {
+    fn look_at_end(&self, name: &AppName, started_at: Option<Timestamp>) -> Progress {
         let mut all = self.deployments.iter();
         let operation = match started_at {
             Some(_) => all.find(|one| started(&one.started_at) == started_at),
@@ -89,13 +92,15 @@ impl Standing {
         };
         match operation {
             Some(operation) if !operation.ended => {
-                Look::Not(format!("operation {}", plain(&operation.phase)))
+                Progress::Pending(format!("operation {}", plain(&operation.phase)))
             }
             Some(operation) => {
-                Look::Done(format!("the operation of {name} ended as {}", plain(&operation.phase)))
+                Progress::Done(format!("the operation of {name} ended as {}", plain(&operation.phase)))
             }
-            None if started_at.is_some() => Look::Not("the operation has not been reported yet".to_owned()),
-            None => Look::Done(format!("no operation of {name} is under way")),
+            None if started_at.is_some() => {
+                Progress::Pending("the operation has not been reported yet".to_owned())
+            }
+            None => Progress::Done(format!("no operation of {name} is under way")),
         }
     }
 }
@@ -115,7 +120,7 @@ async fn waited(
     platform: &Platform,
     name: &AppName,
     (reported, begun): (Option<Timestamp>, Option<&Value>),
-    waiting: &Waiting,
+    waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let previous = begun.and_then(|begun| begun["previousStartedAt"].as_str());
@@ -125,7 +130,7 @@ async fn waited(
 }
 
 /// What is asked of an operation that is begun. A runtime of a former version knows nothing of the one before.
-fn told_of(waiting: &Waiting) -> &'static str {
+fn told_of(waiting: &WaitArgs) -> &'static str {
     if waiting.wait { "{ metadata { name } previousStartedAt }" } else { "{ metadata { name } }" }
 }
 
@@ -176,7 +181,7 @@ pub(super) async fn sync(
     match act.carry_out(proxy, &sync.careful, screen).await? {
         None => {
             let revisions: Vec<&str> = sync.revision.as_deref().into_iter().collect();
-            let wanted = Wanted { revisions: &revisions, deletes: sync.prune };
+            let wanted = DiffScope { revisions: &revisions, deletes: sync.prune };
             differences((proxy, name), wanted, &resources, screen).await
         }
         Some(done) if sync.waiting.wait => {
@@ -215,7 +220,7 @@ struct Difference {
 
 /// What a sync is compared for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DiffScope<'a> {
     /// To which revisions, one for each source; none: those that the application follows.
     pub(super) revisions: &'a [&'a str],
     /// Whether it deletes what Git does not have.
@@ -234,7 +239,7 @@ pub(super) struct DiffCounts {
 /// Says what a sync would change, as the runtime knows it now.
 pub(super) async fn told(
     (proxy, name): (&Proxy, &AppName),
-    wanted: Wanted<'_>,
+    wanted: DiffScope<'_>,
     is_wanted: impl Fn(&str, &str, &str, &str) -> bool,
     screen: &Screen,
 ) -> Result<DiffCounts, RemoteError> {
@@ -271,10 +276,7 @@ pub(super) async fn told(
             told.kept += 1;
             continue;
         }
-        let title = match namespace.is_empty() {
-            true => format!("{}/{}", one.kind, one.name),
-            false => format!("{}/{} in {namespace}", one.kind, one.name),
-        };
+        let title = title_in(&namespace, &one.kind, &one.name);
         if let Some(text) = unified(one.live.as_deref(), one.target.as_deref(), &title, screen.colour) {
             told.differing += 1;
             screen.say(&text)?;
@@ -285,7 +287,7 @@ pub(super) async fn told(
 
 async fn differences(
     of: (&Proxy, &AppName),
-    wanted: Wanted<'_>,
+    wanted: DiffScope<'_>,
     resources: &[Node],
     screen: &Screen,
 ) -> Result<(), RemoteError> {
@@ -357,7 +359,7 @@ pub(super) async fn rollback(
                 screen.note("the runtime does not remember of which revision that was: what would be changed is not known");
                 return Ok(());
             }
-            let wanted = Wanted { revisions: &revisions, deletes: rollback.prune };
+            let wanted = DiffScope { revisions: &revisions, deletes: rollback.prune };
             differences((proxy, name), wanted, &[], screen).await
         }
         _ => Ok(()),
@@ -367,8 +369,8 @@ pub(super) async fn rollback(
 pub(super) async fn terminate(
     (platform, proxy): (&Platform, &Proxy),
     name: &AppName,
-    careful: &Careful,
-    waiting: &Waiting,
+    careful: &ConfirmArgs,
+    waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     // A runtime of a former version does not know which one that is.
@@ -399,10 +401,10 @@ mod tests {
     use clap::{Args as _, Command, FromArgMatches as _};
 
     use super::*;
-    use crate::arguments::{Place, Way};
-    use crate::ask::ANSWER;
+    use crate::arguments::{AppProxyArgs, PlatformArgs};
     use crate::contexts::Contexts;
     use crate::contexts::tests::{environment, kept};
+    use crate::platform::ANSWER;
     use crate::server::{Server, ok};
 
     #[test]
@@ -415,9 +417,9 @@ mod tests {
             }))
             .unwrap();
             match standing.look(&name, started("2026-11-25T10:00:00Z")) {
-                Look::Done(text) => format!("done: {text}"),
-                Look::Failed(text) => format!("failed: {text}"),
-                Look::Not(text) => format!("not: {text}"),
+                Progress::Done(text) => format!("done: {text}"),
+                Progress::Failed(text) => format!("failed: {text}"),
+                Progress::Pending(text) => format!("not: {text}"),
             }
         };
         let one =
@@ -479,8 +481,8 @@ mod tests {
         let (server, folder) = (server.await, tempfile::TempDir::new().unwrap());
         let environment = environment(folder.path());
         Contexts::change(&environment, |all| all.put(kept("prod"))).unwrap();
-        let place = Place { context: Some("prod".to_owned()) };
-        let way = Way { place, app_proxy: Some(server.url.clone()), app_proxy_ca_file: None };
+        let place = PlatformArgs { context: Some("prod".to_owned()) };
+        let way = AppProxyArgs { place, app_proxy: Some(server.url.clone()), app_proxy_ca_file: None };
         let proxy = Proxy::find(&way, "prod", &environment).await.unwrap();
         let platform = Platform::at(&server.url, "key".into(), None, false, ANSWER).await.unwrap();
         let name = AppName { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };

@@ -5,9 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::find::AppName;
-use crate::arguments::app::Named;
-use crate::ask::{Platform, read};
+use super::resource_name::ResourceName;
+use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
+use crate::platform::{Platform, read};
 use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::{Cell, Column, Output, Screen, age, document, table};
@@ -24,26 +25,17 @@ const COLUMNS: &[Column] = &[
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct State {
-    resource: Resource,
+struct ReportedResource {
+    resource: ResourceName,
     health_status: Option<String>,
     sync_status: Option<String>,
     health_message: Option<String>,
     since: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource {
-    api_version: String,
-    kind: String,
-    namespace: String,
-    name: String,
-}
-
 pub(super) async fn run(
     platform: &Platform,
-    named: &Named,
+    named: &AppNameArgs,
     output: Output,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
@@ -53,19 +45,19 @@ pub(super) async fn run(
     screen.say(&match output {
         Output::Json | Output::Yaml => document(&resources, output)?,
         Output::Name => {
-            let all: Vec<State> = read(resources)?;
-            let line = |one: &State| format!("{}/{}\n", one.resource.kind, one.resource.name);
+            let all: Vec<ReportedResource> = read(resources)?;
+            let line = |one: &ReportedResource| format!("{}/{}\n", one.resource.kind, one.resource.name);
             crate::show::lines(&all.iter().map(line).collect::<String>())
         }
         Output::Table | Output::Wide => {
-            let all: Vec<State> = read(resources)?;
+            let all: Vec<ReportedResource> = read(resources)?;
             table(COLUMNS, &rows(&name, &found, all), output == Output::Wide, true, screen)
         }
     })
 }
 
 /// The application, and what is below it.
-fn rows(name: &AppName, application: &Value, all: Vec<State>) -> Vec<Vec<Cell>> {
+fn rows(name: &AppName, application: &Value, all: Vec<ReportedResource>) -> Vec<Vec<Cell>> {
     let now = Timestamp::now();
     let state = |state: Option<&str>| state.map_or_else(|| Cell::from(""), Cell::state);
     let first = |text: Option<&str>| text.and_then(|text| text.lines().next()).unwrap_or_default().to_owned();

@@ -7,14 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use pipeline_core::read_duration;
 
-use super::Place;
+use super::PlatformArgs;
 use super::number::number;
 
 /// Which way an act goes.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Way {
+pub(crate) struct AppProxyArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PlatformArgs,
     /// Go to the app proxy of the runtime at this address, instead of through the platform
     #[arg(long, value_name = "URL", help_heading = "Platform")]
     pub(crate) app_proxy: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Way {
 
 /// How something is changed.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Careful {
+pub(crate) struct ConfirmArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Careful {
 
 /// Whether it is waited for.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitArgs {
     /// Wait until it has taken effect; exit with 3 when it does not
     #[arg(short, long)]
     pub(crate) wait: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Waiting {
 
 /// Which lines of a log, and how they are shown.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct LogLines {
+pub(crate) struct LogArgs {
     /// Go on as lines come, until there can be no more, or Ctrl-C
     #[arg(short, long)]
     pub(crate) follow: bool,

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::act::{Careful, LogLines, Waiting, Way};
+use super::act::{AppProxyArgs, ConfirmArgs, LogArgs, WaitArgs};
 use super::number::number;
-use super::{Listed, Place, Shown};
+use super::{ListArgs, OutputArgs, PlatformArgs};
 use crate::names;
 
 const LIST: &str = "\
@@ -110,7 +110,7 @@ Examples:
 
 /// Which application.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Named {
+pub(crate) struct AppNameArgs {
     /// Its name, also as NAMESPACE/NAME or RUNTIME/NAMESPACE/NAME
     #[arg(value_name = "APPLICATION", add = ArgValueCompleter::new(names::applications))]
     pub(crate) name: String,
@@ -121,7 +121,7 @@ pub(crate) struct Named {
 
 /// Which applications.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Chosen {
+pub(crate) struct FilterArgs {
     /// Those that all of these words hold of, such as store, health:degraded or deployed:7d
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
@@ -143,7 +143,7 @@ pub(crate) struct Chosen {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Sync {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// The revision that is synced to; without it the one that the application follows
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,
@@ -166,18 +166,18 @@ pub(crate) struct Sync {
     #[arg(long, value_name = "NUMBER", value_parser = number::<u16>)]
     pub(crate) retry: Option<u16>,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// A rollback, and how it is done.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// The number of the deployment, as `app history --live` shows it; without it the one before
     #[arg(value_name = "ID", add = ArgValueCompleter::new(names::deployments), value_parser = number::<i64>)]
     pub(crate) id: Option<i64>,
@@ -185,18 +185,18 @@ pub(crate) struct Rollback {
     #[arg(long)]
     pub(crate) prune: bool,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// Which lines of which logs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// Whose: Pod/NAME, or KIND/NAME of what has pods; without it those of all pods of the application
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: Option<String>,
@@ -204,19 +204,19 @@ pub(crate) struct Logs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
     #[command(flatten)]
-    pub(crate) lines: LogLines,
+    pub(crate) lines: LogArgs,
     /// Lines that hold this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// What is to be deleted, and how.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DeleteResource {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: String,
@@ -227,18 +227,18 @@ pub(crate) struct DeleteResource {
     #[arg(long)]
     pub(crate) orphan: bool,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// What is to be done to a resource.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Action {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: String,
@@ -246,11 +246,11 @@ pub(crate) struct Action {
     #[arg(value_name = "ACTION", add = ArgValueCompleter::new(names::of_resource))]
     pub(crate) action: Option<String>,
     #[command(flatten)]
-    pub(crate) shown: Shown,
+    pub(crate) shown: OutputArgs,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// One label of a selector, as `kubectl` takes it: with spaces about its parts, and with `==` for `=`.
@@ -271,43 +271,43 @@ pub(crate) enum AppCommand {
     #[command(after_help = LIST)]
     List {
         #[command(flatten)]
-        chosen: Chosen,
+        chosen: FilterArgs,
         #[command(flatten)]
-        listed: Listed,
+        listed: ListArgs,
         #[command(flatten)]
-        place: Place,
+        place: PlatformArgs,
     },
     /// Show one application, and what is wrong with it.
     #[command(after_help = GET)]
     Get {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        place: Place,
+        place: PlatformArgs,
     },
     /// Show the resources of an application.
     #[command(after_help = TREE)]
     Tree {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         /// As its runtime knows it now, which is asked through its app proxy
         #[arg(long)]
         live: bool,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Show how what runs differs from what should.
     #[command(after_help = DIFF)]
     Diff {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// This resource alone: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME; may be repeated
         #[arg(long = "resource", value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resources: Vec<String>,
@@ -322,29 +322,29 @@ pub(crate) enum AppCommand {
         #[arg(long = "revision", value_name = "REVISION", requires = "live")]
         revisions: Vec<String>,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Show what was deployed, the newest first.
     #[command(after_help = HISTORY)]
     History {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// Show at most so many; the platform tells the last hundred
         #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = number::<NonZeroU32>)]
         limit: NonZeroU32,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         /// As its runtime knows it now, which is asked through its app proxy
         #[arg(long)]
         live: bool,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Show what happened to an application and its resources, the newest first.
     #[command(after_help = EVENTS)]
     Events {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// With --live: of this resource, KIND/NAME, instead of the application itself
         #[arg(long, value_name = "KIND/NAME", requires = "live", add = ArgValueCompleter::new(names::resources))]
         resource: Option<String>,
@@ -352,12 +352,12 @@ pub(crate) enum AppCommand {
         #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = number::<NonZeroU32>)]
         limit: NonZeroU32,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         /// As its runtime knows it now, which is asked through its app proxy
         #[arg(long)]
         live: bool,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Make what runs as Git says, or see what that would change.
     #[command(after_help = SYNC)]
@@ -369,41 +369,41 @@ pub(crate) enum AppCommand {
     #[command(after_help = TERMINATE)]
     Terminate {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        waiting: Waiting,
+        waiting: WaitArgs,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Compare with Git anew; it is done once that is answered.
     #[command(after_help = REFRESH)]
     Refresh {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// Make manifests anew as well
         #[arg(long)]
         hard: bool,
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Restart a Deployment, StatefulSet or DaemonSet.
     #[command(after_help = RESTART)]
     Restart {
         #[command(flatten)]
-        named: Named,
+        named: AppNameArgs,
         /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
         #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resource: String,
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        waiting: Waiting,
+        waiting: WaitArgs,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Show the logs of pods.
     #[command(after_help = LOGS)]

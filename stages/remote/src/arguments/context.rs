@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::Shown;
+use super::OutputArgs;
 use crate::names;
 
 const LOGIN: &str = "\
@@ -53,7 +53,7 @@ pub(crate) enum ContextCommand {
     /// List the platforms that you are signed in to.
     List {
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
     },
     /// Make one the current one.
     Use {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
-use super::Shown;
-use super::act::{Careful, Way};
+use super::OutputArgs;
+use super::act::{AppProxyArgs, ConfirmArgs};
 use crate::names;
 
 const INTEGRATION: &str = "\
@@ -67,22 +67,22 @@ pub(crate) enum GitCommand {
 
 /// Which runtime.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Of {
+pub(crate) struct RuntimeArgs {
     /// The runtime; may be left out where you see one alone
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// Which integration of which runtime.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Named {
+pub(crate) struct IntegrationArgs {
     /// What the integration is called
     #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCompleter::new(names::integrations))]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) of: Of,
+    pub(crate) of: RuntimeArgs,
 }
 
 /// A provider that a runtime works with.
@@ -115,9 +115,9 @@ pub(crate) enum IntegrationCommand {
     /// List the integrations of a runtime.
     List {
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        of: Of,
+        of: RuntimeArgs,
     },
     /// Add one; for admins.
     Add {
@@ -131,9 +131,9 @@ pub(crate) enum IntegrationCommand {
         #[arg(long, value_enum, value_name = "WHO", default_value = "everybody")]
         sharing: Sharing,
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
     /// Change one; for admins. Tokens that were registered for another address are forgotten.
     Edit {
@@ -144,16 +144,16 @@ pub(crate) enum IntegrationCommand {
         #[arg(long, value_enum, value_name = "WHO")]
         sharing: Sharing,
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
     /// Remove one, with every token that is registered; for admins.
     Remove {
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
     /// Register your token: it is asked for, or read from standard input.
     Register {
@@ -170,14 +170,14 @@ pub(crate) enum IntegrationCommand {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
     /// Have your token forgotten.
     Deregister {
         #[command(flatten)]
-        careful: Careful,
+        careful: ConfirmArgs,
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
 }
 
@@ -187,6 +187,6 @@ pub(crate) enum TokenCommand {
     /// Ask the provider with the token that you registered.
     Check {
         #[command(flatten)]
-        named: Named,
+        named: IntegrationArgs,
     },
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use pipeline_core::read_duration;
 
-use super::Place;
+use super::PlatformArgs;
 use crate::names;
 
 /// Which helm is run, and where it installs.
@@ -57,7 +57,7 @@ pub(crate) struct Install {
     #[command(flatten)]
     pub(crate) helm: Helm,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PlatformArgs,
 }
 
 /// What is taken away.
@@ -75,5 +75,5 @@ pub(crate) struct Uninstall {
     #[command(flatten)]
     pub(crate) helm: Helm,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PlatformArgs,
 }

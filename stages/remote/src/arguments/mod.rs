@@ -120,13 +120,13 @@ pub(crate) enum Command {
     Seal(Box<Seal>),
 }
 
-pub(crate) use self::act::Way;
+pub(crate) use self::act::AppProxyArgs;
 pub use self::git::RemoteGit;
 
 /// Which platform is asked.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Platform")]
-pub(crate) struct Place {
+pub(crate) struct PlatformArgs {
     /// Which of those that you are signed in to; without it the current one [env: GITOPS_RUNTIME_CONTEXT]
     #[arg(long, value_name = "NAME", add = ArgValueCompleter::new(names::contexts))]
     pub(crate) context: Option<String>,
@@ -134,7 +134,7 @@ pub(crate) struct Place {
 
 /// How an answer is shown.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Shown {
+pub(crate) struct OutputArgs {
     /// How it is shown
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: Output,
@@ -142,9 +142,9 @@ pub(crate) struct Shown {
 
 /// How a list is shown.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Listed {
+pub(crate) struct ListArgs {
     #[command(flatten)]
-    pub(crate) shown: Shown,
+    pub(crate) shown: OutputArgs,
     /// Show at most so many; without it all, up to 20000
     #[arg(long, value_name = "NUMBER", value_parser = number::<NonZeroU32>)]
     pub(crate) limit: Option<NonZeroU32>,
@@ -156,7 +156,7 @@ pub(crate) struct Listed {
 /// The most rows that are shown of a list.
 const MOST: usize = 20_000;
 
-impl Listed {
+impl ListArgs {
     /// How many rows are asked for.
     pub(crate) fn rows(&self) -> usize {
         let limit = self.limit.and_then(|limit| usize::try_from(limit.get()).ok());

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::Shown;
-use super::act::{Careful, Waiting, Way};
-use super::app::Named;
+use super::OutputArgs;
+use super::act::{AppProxyArgs, ConfirmArgs, WaitArgs};
+use super::app::AppNameArgs;
 use super::number::number;
 use crate::names;
 
@@ -39,9 +39,9 @@ Examples:
 
 /// Which Rollout.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Meant {
+pub(crate) struct RolloutArgs {
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub(crate) named: AppNameArgs,
     /// Its Rollout, also as NAMESPACE/NAME; may be left out where it has one alone
     #[arg(value_name = "ROLLOUT", add = ArgValueCompleter::new(names::rollouts))]
     pub(crate) rollout: Option<String>,
@@ -49,15 +49,15 @@ pub(crate) struct Meant {
 
 /// What is done, to which, and how.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Done {
+pub(crate) struct RolloutChangeArgs {
     #[command(flatten)]
-    pub(crate) meant: Meant,
+    pub(crate) meant: RolloutArgs,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// What is to be done with Rollouts.
@@ -67,47 +67,47 @@ pub(crate) enum RolloutCommand {
     #[command(after_help = GET)]
     Get {
         #[command(flatten)]
-        meant: Meant,
+        meant: RolloutArgs,
         /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// End the pause that a Rollout stands at, or all that is left of it.
     #[command(after_help = PROMOTE)]
     Promote {
         #[command(flatten)]
-        done: Done,
+        done: RolloutChangeArgs,
         /// All steps and analyses that are left
         #[arg(long)]
         full: bool,
     },
     /// Hold a Rollout where it is.
     #[command(after_help = OTHER)]
-    Pause(Done),
+    Pause(RolloutChangeArgs),
     /// Go on with a Rollout that was paused.
     #[command(after_help = OTHER)]
-    Resume(Done),
+    Resume(RolloutChangeArgs),
     /// Give a Rollout up, and go back to what ran before.
     #[command(after_help = ABORT)]
-    Abort(Done),
+    Abort(RolloutChangeArgs),
     /// Try a Rollout again that was aborted.
     #[command(after_help = OTHER)]
-    Retry(Done),
+    Retry(RolloutChangeArgs),
     /// Replace the pods of a Rollout.
     #[command(after_help = OTHER)]
-    Restart(Done),
+    Restart(RolloutChangeArgs),
     /// Leave out the step that a Rollout is at.
     #[command(after_help = OTHER)]
-    Skip(Done),
+    Skip(RolloutChangeArgs),
     /// Go back to a revision before.
     #[command(after_help = ROLLBACK)]
     Rollback {
         #[command(flatten)]
-        done: Done,
+        done: RolloutChangeArgs,
         /// Which revision; without it the one before
         #[arg(long, value_name = "REVISION", value_parser = number::<i64>)]
         to: Option<i64>,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
 
-use super::act::Way;
+use super::act::AppProxyArgs;
 use super::install::{Install, Uninstall};
-use super::{Listed, Place, Shown};
+use super::{ListArgs, OutputArgs, PlatformArgs};
 use crate::names;
 
 const LIST: &str = "\
@@ -63,9 +63,9 @@ pub(crate) enum RuntimeCommand {
     #[command(after_help = LIST)]
     List {
         #[command(flatten)]
-        listed: Listed,
+        listed: ListArgs,
         #[command(flatten)]
-        place: Place,
+        place: PlatformArgs,
     },
     /// Show one runtime, and what it says is wrong with it.
     #[command(after_help = GET)]
@@ -77,9 +77,9 @@ pub(crate) enum RuntimeCommand {
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        place: Place,
+        place: PlatformArgs,
     },
     /// Download the logs of a runtime's own pods, for admins.
     #[command(after_help = LOGS)]
@@ -91,7 +91,7 @@ pub(crate) enum RuntimeCommand {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
-        way: Way,
+        way: AppProxyArgs,
     },
     /// Install a runtime with helm, and wait for its first report.
     #[command(after_help = INSTALL)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
-use super::act::Way;
+use super::act::AppProxyArgs;
 use crate::names;
 
 const SEAL: &str = "\
@@ -51,5 +51,5 @@ pub(crate) struct Seal {
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::Shown;
-use super::act::{Careful, LogLines, Waiting, Way};
+use super::OutputArgs;
+use super::act::{AppProxyArgs, ConfirmArgs, LogArgs, WaitArgs};
 use super::app::label;
 use super::number::number;
 use crate::names;
@@ -44,7 +44,7 @@ Examples:
 
 /// Which runtime and namespace.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Within {
+pub(crate) struct NamespaceArgs {
     /// The runtime; may be left out where you see one alone
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,
@@ -52,21 +52,21 @@ pub(crate) struct Within {
     #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCompleter::new(names::destinations))]
     pub(crate) namespace: Option<String>,
     #[command(flatten)]
-    pub(crate) way: Way,
+    pub(crate) way: AppProxyArgs,
 }
 
 /// What is done to a workflow, and how.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Done {
+pub(crate) struct WorkflowChangeArgs {
     /// Its name
     #[arg(value_name = "WORKFLOW", add = ArgValueCompleter::new(names::workflows))]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) within: Within,
+    pub(crate) within: NamespaceArgs,
 }
 
 /// What is to be submitted, and how.
@@ -88,11 +88,11 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "TEXT")]
     pub(crate) generate_name: Option<String>,
     #[command(flatten)]
-    pub(crate) careful: Careful,
+    pub(crate) careful: ConfirmArgs,
     #[command(flatten)]
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
-    pub(crate) within: Within,
+    pub(crate) within: NamespaceArgs,
 }
 
 /// Whose lines, and which.
@@ -108,12 +108,12 @@ pub(crate) struct Logs {
     #[arg(short, long, value_name = "NAME", default_value = "main")]
     pub(crate) container: String,
     #[command(flatten)]
-    pub(crate) lines: LogLines,
+    pub(crate) lines: LogArgs,
     /// Lines that match this regular expression
     #[arg(long, value_name = "REGEX")]
     pub(crate) grep: Option<String>,
     #[command(flatten)]
-    pub(crate) within: Within,
+    pub(crate) within: NamespaceArgs,
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {
@@ -139,9 +139,9 @@ pub(crate) enum WorkflowCommand {
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        within: Within,
+        within: NamespaceArgs,
     },
     /// Show a workflow.
     #[command(after_help = GET)]
@@ -153,9 +153,9 @@ pub(crate) enum WorkflowCommand {
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        shown: Shown,
+        shown: OutputArgs,
         #[command(flatten)]
-        within: Within,
+        within: NamespaceArgs,
     },
     /// Read the logs of a workflow's pods.
     #[command(after_help = LOGS)]
@@ -165,20 +165,20 @@ pub(crate) enum WorkflowCommand {
     Submit(Box<Submit>),
     /// Do once more what failed of a workflow.
     #[command(after_help = OTHER)]
-    Retry(Done),
+    Retry(WorkflowChangeArgs),
     /// Begin a workflow like another.
     #[command(after_help = OTHER)]
-    Resubmit(Done),
+    Resubmit(WorkflowChangeArgs),
     /// End a workflow at once, without its exit handlers.
     #[command(after_help = OTHER)]
-    Terminate(Done),
+    Terminate(WorkflowChangeArgs),
     /// End a workflow, and run its exit handlers.
     #[command(after_help = OTHER)]
-    Stop(Done),
+    Stop(WorkflowChangeArgs),
     /// Hold a workflow where it is.
     #[command(after_help = OTHER)]
-    Suspend(Done),
+    Suspend(WorkflowChangeArgs),
     /// Go on with a workflow that was suspended.
     #[command(after_help = OTHER)]
-    Resume(Done),
+    Resume(WorkflowChangeArgs),
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Command as Parser, Subcommand as _};
 
-use crate::arguments::app::Named;
+use crate::arguments::app::AppNameArgs;
 use crate::arguments::git::GitCommand;
-use crate::arguments::{Command, Place, Way};
+use crate::arguments::{AppProxyArgs, Command, PlatformArgs};
 
 /// The arguments of the command that is typed.
 pub(super) struct Line(ArgMatches);
@@ -37,15 +37,15 @@ impl Line {
     }
 
     /// The application, if one is typed.
-    pub(super) fn application(&self) -> Option<Named> {
-        Some(Named { name: self.text("name")?, runtime: self.text("runtime") })
+    pub(super) fn application(&self) -> Option<AppNameArgs> {
+        Some(AppNameArgs { name: self.text("name")?, runtime: self.text("runtime") })
     }
 
     /// Which way an act goes.
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> AppProxyArgs {
         let ca_file = self.0.try_get_one::<PathBuf>("app_proxy_ca_file").ok().flatten();
-        Way {
-            place: Place { context: self.text("context") },
+        AppProxyArgs {
+            place: PlatformArgs { context: self.text("context") },
             app_proxy: self.text("app_proxy"),
             app_proxy_ca_file: ca_file.cloned(),
         }

@@ -17,10 +17,10 @@ use self::line::Line;
 pub(crate) use self::runtime::{
     deployments, integrations, of_resource, resources, rollouts, templates, workflows,
 };
-use crate::ask::Platform;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::platform::Platform;
 
 /// Whoever pressed a key does not wait for longer.
 const WITHIN: Duration = Duration::from_millis(1_500);
@@ -121,7 +121,7 @@ fn of_applications(begin: &OsStr, of: fn(&Value) -> Option<&str>) -> Vec<Complet
 }
 
 /// What the platform of the context that is typed answers in a moment; nothing, where it does not.
-fn asked(ask: &impl AsyncFn(&Platform) -> Result<crate::ask::Rows, RemoteError>) -> Vec<Value> {
+fn asked(ask: &impl AsyncFn(&Platform) -> Result<crate::platform::Rows, RemoteError>) -> Vec<Value> {
     let answer = async {
         let environment = ENVIRONMENT.get()?;
         let all = Contexts::read(environment).ok()?;

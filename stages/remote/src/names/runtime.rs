@@ -10,13 +10,13 @@ use super::line::Line;
 use super::{ENVIRONMENT, MOST, within};
 use crate::app::find::AppName;
 use crate::app::{actions, live};
-use crate::arguments::workflow::Within;
-use crate::ask::Platform;
+use crate::arguments::workflow::NamespaceArgs;
 use crate::error::RemoteError;
+use crate::platform::Platform;
 use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::plain;
-use crate::workflow::{self, Run};
+use crate::workflow::{self, WorkflowSummary};
 
 /// Resources of the application that is typed.
 pub(crate) fn resources(begin: &OsStr) -> Vec<CompletionCandidate> {
@@ -66,10 +66,13 @@ pub(crate) fn templates(begin: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// The newest workflows of the namespace that is typed.
-fn newest() -> Vec<Run> {
+fn newest() -> Vec<WorkflowSummary> {
     let found = of_runtime(async |line, environment| {
-        let given =
-            Within { runtime: line.text("runtime"), namespace: line.text("namespace"), way: line.way() };
+        let given = NamespaceArgs {
+            runtime: line.text("runtime"),
+            namespace: line.text("namespace"),
+            way: line.way(),
+        };
         workflow::newest(&given, MOST, environment).await
     });
     found.unwrap_or_default()

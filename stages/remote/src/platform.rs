@@ -1,4 +1,4 @@
-//! A platform that can be asked: over GraphQL, with somebody's key.
+//! The platform's GraphQL API, asked with the API key of a context.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -11,43 +11,43 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use stages_client::{Client, Config, HttpError, Method, Opened, Reply, RequestBuilder, Target, Token};
 
-use crate::arguments::Place;
+use crate::arguments::PlatformArgs;
 use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::{GIVEN, RemoteError};
 use crate::page::{Page, Unread};
 use crate::show::plain;
-use crate::stream::Items;
+use crate::subscription::Subscription;
 
-/// A whole answer is here in this time.
+/// How long a whole answer may take.
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
-/// What comes piece by piece comes for no longer.
+/// How long a subscription or a download may take.
 const FOREVER: Duration = Duration::from_secs(30 * 86_400);
-/// Bytes of an answer.
-const LONGEST: usize = 64 << 20;
-/// Characters of what a platform says in a refusal.
-const SAID: usize = 1_000;
-/// What nobody is told to do who does it.
+/// The most bytes that an answer may have.
+const MAX_ANSWER: usize = 64 << 20;
+/// How many characters of a platform's error message are shown.
+const MAX_MESSAGE: usize = 1_000;
+/// The act of signing in: whoever does it is not told to sign in.
 pub(crate) const SIGN_IN: &str = "sign in";
-/// Where a platform is asked.
+/// The path of its GraphQL API.
 const PATH: [&str; 3] = ["2.0", "api", "graphql"];
-/// Rows that are asked for at a time, the most that a platform gives; what a row may hold is bounded there.
-const ROWS: usize = 500;
-/// Pages that are on their way at a time.
-const ABREAST: usize = 4;
-/// What is said of what comes from somebody else.
+/// Rows of a page: the most that a platform gives.
+const PAGE_ROWS: usize = 500;
+/// Pages that are asked for at a time.
+const MAX_CONCURRENT_PAGES: usize = 4;
+/// Said of an answer that did not come from a platform.
 const NO_ANSWER: &str = "its answer is none of a platform: is the address right?";
 const OTHER_SCHEMA: &str = "the platform's answer is not what its schema says: is it older than this program? `gitops-runtime --version`";
 
-/// A platform that can be asked.
+/// A platform, or an app proxy that is asked directly, as it answers alike.
 pub(crate) struct Platform {
     client: Client,
     key: Token,
-    /// Whether somebody typed its address; else it is that of a context.
+    /// Whether its address was typed on the command line; else it is that of a context.
     is_given: bool,
 }
 
-/// What an answer is made of.
+/// An answer of GraphQL.
 #[derive(Deserialize)]
 struct GraphQlResponse {
     #[serde(default)]
@@ -57,7 +57,7 @@ struct GraphQlResponse {
     errors: Option<Vec<Message>>,
 }
 
-/// What a platform says of what it did not do.
+/// An error of an answer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message {
     pub(crate) message: String,
@@ -67,12 +67,12 @@ pub(crate) struct Message {
 pub(crate) struct Rows {
     pub(crate) nodes: Vec<Value>,
     pub(crate) more: bool,
-    /// What of what was asked is not known, a sentence each.
+    /// Words of the query that the platform does not know, a sentence each.
     pub(crate) mistyped: Vec<String>,
 }
 
 impl From<Vec<Value>> for Rows {
-    /// All that there are.
+    /// Rows of a whole list.
     fn from(nodes: Vec<Value>) -> Self {
         Self { nodes, more: false, mistyped: Vec::new() }
     }
@@ -80,13 +80,13 @@ impl From<Vec<Value>> for Rows {
 
 impl Platform {
     /// The platform of the context that is meant.
-    pub(crate) async fn find(place: &Place, environment: &Environment) -> Result<Self, RemoteError> {
+    pub(crate) async fn find(place: &PlatformArgs, environment: &Environment) -> Result<Self, RemoteError> {
         let all = Contexts::read(environment)?;
         let kept = all.chosen(place.context.as_deref(), environment)?;
         Self::of(kept, ANSWER).await
     }
 
-    /// The same, which is given up on after so long.
+    /// The platform of a context; an answer that takes longer than `within` is given up.
     pub(crate) async fn of(kept: &Context, within: Duration) -> Result<Self, RemoteError> {
         let (key, ca_file) = (kept.key.clone(), kept.ca_file.clone());
         let platform = Self::at(&kept.platform, key, ca_file, kept.insecure, within).await?;
@@ -103,7 +103,7 @@ impl Platform {
         within: Duration,
     ) -> Result<Self, RemoteError> {
         let target = Target::new(url, "").map_err(RemoteError::Address)?;
-        let mut config = Config::new(within, LONGEST);
+        let mut config = Config::new(within, MAX_ANSWER);
         config.insecure_skip_verify = insecure && ca_file.is_none();
         config.ca_file = ca_file;
         config.connect_timeout = config.connect_timeout.min(within);
@@ -111,7 +111,7 @@ impl Platform {
         Ok(Self { client, key: Token::Literal(key), is_given: true })
     }
 
-    /// Asks, and gives what the answer holds; `act` completes "cannot ...".
+    /// Asks a query, and gives the data of the answer; `act` completes "cannot ...".
     pub(crate) async fn ask(
         &self,
         act: &'static str,
@@ -121,7 +121,7 @@ impl Platform {
         self.post(act, &PATH, query, variables).await
     }
 
-    /// The same at another path.
+    /// The same as [`Self::ask`], at another path.
     pub(crate) async fn post(
         &self,
         act: &'static str,
@@ -133,7 +133,7 @@ impl Platform {
         self.answer(act, &reply.into_body()?)
     }
 
-    /// The same, before what it holds is read.
+    /// Asks a query, and gives the answer unread.
     async fn reply(
         &self,
         act: &'static str,
@@ -149,23 +149,23 @@ impl Platform {
         }
     }
 
-    /// Asks for what comes piece by piece.
-    pub(crate) async fn stream(
+    /// Begins a subscription.
+    pub(crate) async fn subscribe(
         &self,
         act: &'static str,
         path: &[&str],
         query: &str,
         variables: Value,
-    ) -> Result<Items, RemoteError> {
+    ) -> Result<Subscription, RemoteError> {
         let request = self.request(act, path, query, variables).await?;
         let request = request.header("accept", "text/event-stream").timeout(FOREVER);
         match self.client.open(act, request).await.map_err(|error| self.away(error))? {
-            Ok(opened) => Ok(Items::new(opened, self.refused(act))),
+            Ok(opened) => Ok(Subscription::new(opened, self.refused(act))),
             Err(reply) => Err(self.failed(act, reply.status(), reply.body())),
         }
     }
 
-    /// Asks for a file, which comes as long as it takes.
+    /// Downloads a file, which the caller reads.
     pub(crate) async fn file(&self, act: &'static str, path: &[&str]) -> Result<Opened, RemoteError> {
         let request = self.client.request(act, Method::GET, path)?;
         let request = self.client.authorize(act, request, &self.key, "").await?.timeout(FOREVER);
@@ -192,12 +192,12 @@ impl Platform {
         move |said| RemoteError::Refused { act, host: host.clone(), said }
     }
 
-    /// Why there is no answer, of whom nothing came.
+    /// The error of a call that nothing answered.
     fn away(&self, error: HttpError) -> RemoteError {
         if self.is_given { RemoteError::Http(error, GIVEN) } else { error.into() }
     }
 
-    /// Why there is no answer, of a status.
+    /// The error of an answer with a status of 400 or more.
     fn failed(&self, act: &'static str, status: u16, body: &[u8]) -> RemoteError {
         let said = said(body);
         let said = match status {
@@ -212,7 +212,7 @@ impl Platform {
         self.refused(act)(said)
     }
 
-    /// What an answer holds.
+    /// The data of an answer.
     fn answer(&self, act: &'static str, body: &[u8]) -> Result<Map<String, Value>, RemoteError> {
         let refused = self.refused(act);
         let answer: Result<GraphQlResponse, _> = serde_json::from_slice(body);
@@ -226,7 +226,7 @@ impl Platform {
         }
     }
 
-    /// One field of an answer, read.
+    /// Asks a query, and reads one field of the answer's data.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         act: &'static str,
@@ -263,10 +263,10 @@ impl Platform {
         let (mut nodes, mut after) = (Vec::new(), String::new());
         loop {
             let left = limit - nodes.len();
-            let (_, mut page) = ask(after.clone(), ROWS.min(left), left > ROWS).await?;
-            let starts = std::mem::take(&mut page.ends).into_iter().zip((ROWS..left).step_by(ROWS));
-            let behind = starts.map(|(start, before)| ask(start, ROWS.min(left - before), false));
-            let mut behind = pin!(stream::iter(behind).buffered(ABREAST));
+            let (_, mut page) = ask(after.clone(), PAGE_ROWS.min(left), left > PAGE_ROWS).await?;
+            let starts = std::mem::take(&mut page.ends).into_iter().zip((PAGE_ROWS..left).step_by(PAGE_ROWS));
+            let behind = starts.map(|(start, before)| ask(start, PAGE_ROWS.min(left - before), false));
+            let mut behind = pin!(stream::iter(behind).buffered(MAX_CONCURRENT_PAGES));
             loop {
                 let (count, more) = (page.nodes.len(), page.info.has_next_page);
                 nodes.append(&mut page.nodes);
@@ -298,27 +298,27 @@ impl Platform {
     }
 }
 
-/// Reads what was answered.
+/// Reads a part of an answer's data.
 pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, RemoteError> {
     serde_json::from_value(value).map_err(|_| RemoteError::Missing(OTHER_SCHEMA.to_owned()))
 }
 
-/// Reads rows of what was answered, which stay.
+/// Reads rows of a list, which the caller keeps.
 pub(crate) fn read_all<T: DeserializeOwned>(rows: &[Value]) -> Result<Vec<T>, RemoteError> {
     let read = rows.iter().map(T::deserialize).collect::<Result<_, _>>();
     read.map_err(|_| RemoteError::Missing(OTHER_SCHEMA.to_owned()))
 }
 
-/// All that a platform says of what it did not do.
+/// All errors of an answer, as one sentence.
 fn joined(errors: &[Message]) -> String {
     errors.iter().map(|one| short(&one.message)).collect::<Vec<_>>().join("; ")
 }
 
-/// What a platform says in a body that is not JSON: its first line.
+/// The first line of a body that is not JSON.
 fn said(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-    // A page of somebody in between is no sentence.
+    // HTML comes from a proxy or another server.
     if first.trim_start().starts_with('<') {
         "a page that is none of a platform".to_owned()
     } else {
@@ -327,7 +327,7 @@ fn said(body: &[u8]) -> String {
 }
 
 fn short(text: &str) -> String {
-    let text: String = plain(text.trim()).chars().take(SAID).collect();
+    let text: String = plain(text.trim()).chars().take(MAX_MESSAGE).collect();
     text
 }
 

@@ -22,7 +22,7 @@ impl Known {
         let pagination = &variables["pagination"];
         let (after, first) = (pagination["after"].as_str().unwrap(), pagination["first"].as_u64().unwrap());
         let first = usize::try_from(first).unwrap();
-        assert!((1..=ROWS).contains(&first), "{first} rows are asked for");
+        assert!((1..=PAGE_ROWS).contains(&first), "{first} rows are asked for");
         let behind: Vec<&String> = self.names.iter().filter(|name| &***name > after).collect();
         let page: Vec<&String> = behind.iter().copied().take(first).collect();
         let info = json!({"endCursor": page.last(), "hasNextPage": behind.len() > page.len()});
@@ -74,7 +74,11 @@ async fn each_page_is_asked_for_once_and_all_rows_are_there_in_their_order() {
     }
     for limit in [1, 500, 501, 700, 1_000, 1_999] {
         let (names, more, asked) = listed(2_000, limit, None).await;
-        assert_eq!((names, more, asked), (numbered(0..limit), true, limit.div_ceil(ROWS)), "{limit} of them");
+        assert_eq!(
+            (names, more, asked),
+            (numbered(0..limit), true, limit.div_ceil(PAGE_ROWS)),
+            "{limit} of them"
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::app::unified;
 use crate::error::RemoteError;
+use crate::resource::title_in;
 use crate::show::{Screen, count, plain};
 
 /// What stands in the place of a value of a Secret.
@@ -15,9 +16,9 @@ const ANOTHER: &str = "(not shown, another than before)";
 
 /// The objects of a release, by what they are called.
 #[derive(Debug, Default)]
-pub(crate) struct Planned(BTreeMap<String, Value>);
+pub(crate) struct ReleaseObjects(BTreeMap<String, Value>);
 
-impl Planned {
+impl ReleaseObjects {
     /// Of the manifest that helm prints.
     pub(crate) fn read(manifest: &str) -> Result<Self, RemoteError> {
         let unread = |_| {
@@ -65,7 +66,7 @@ impl Planned {
 fn title(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (kind, name, namespace) = (text("/kind"), text("/metadata/name"), text("/metadata/namespace"));
-    if namespace.is_empty() { format!("{kind}/{name}") } else { format!("{kind}/{name} in {namespace}") }
+    title_in(namespace, kind, name)
 }
 
 /// Puts words in the place of the values of a Secret: whoever looks at a terminal sees whether they differ, and nothing more.
@@ -113,9 +114,9 @@ mod tests {
     fn what_goes_with_a_release_is_told_from_what_stays() {
         let manifest = "---\n# Source: a.yaml\nkind: Deployment\nmetadata:\n  name: a\n  namespace: rt\n---\n# Source: b.yaml\n---\n\
                         kind: Secret\nmetadata:\n  name: b\n  annotations:\n    helm.sh/resource-policy: keep\n";
-        let planned = Planned::read(manifest).unwrap();
+        let planned = ReleaseObjects::read(manifest).unwrap();
         assert_eq!(planned.removed(), "  Deployment/a in rt\n  Secret/b, which stays\n");
-        assert_eq!(Planned::read("").unwrap().removed(), "");
-        assert!(Planned::read("a: [").is_err());
+        assert_eq!(ReleaseObjects::read("").unwrap().removed(), "");
+        assert!(ReleaseObjects::read("a: [").is_err());
     }
 }

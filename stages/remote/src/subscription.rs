@@ -1,34 +1,34 @@
-//! What comes piece by piece: answers to a subscription, as events of `text/event-stream`.
+//! A subscription of GraphQL, whose results come as server-sent events (`text/event-stream`).
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stages_client::Opened;
 
-use crate::ask::Message;
 use crate::error::RemoteError;
+use crate::platform::Message;
 use crate::show::plain;
 
-/// Bytes of one event.
-const LONGEST: usize = 4 << 20;
+/// The most bytes that one event may have.
+const MAX_EVENT: usize = 4 << 20;
 
-/// What comes piece by piece.
-pub(crate) struct Items {
+/// The results of a subscription, one after another.
+pub(crate) struct Subscription {
     stream: Opened,
-    events: Events,
-    /// Whether it is a stream at all.
-    came: bool,
+    events: EventDecoder,
+    /// Whether an event has come, so that this is a stream at all.
+    has_events: bool,
     refused: Box<dyn Fn(String) -> RemoteError>,
 }
 
-/// Bytes that came, and what the event holds whose end has not come.
+/// Decodes server-sent events: holds the bytes of the last, unfinished line, and the data of the unfinished event.
 #[derive(Default)]
-struct Events {
+struct EventDecoder {
     held: Vec<u8>,
     data: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct Response {
     #[serde(default)]
     data: Option<Map<String, Value>>,
     /// Some servers write null where there are none.
@@ -36,19 +36,19 @@ struct Piece {
     errors: Option<Vec<Message>>,
 }
 
-impl Items {
-    /// Of an answer; `refused` makes an error of what it says against it.
+impl Subscription {
+    /// Reads the results from an open response; `refused` makes an error of what it says against the subscription.
     pub(crate) fn new(stream: Opened, refused: impl Fn(String) -> RemoteError + 'static) -> Self {
-        Self { stream, events: Events::default(), came: false, refused: Box::new(refused) }
+        Self { stream, events: EventDecoder::default(), has_events: false, refused: Box::new(refused) }
     }
 
-    /// The next piece; `None` at the end.
+    /// The data of the next result; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Map<String, Value>>, RemoteError> {
         loop {
             while let Some(text) = self.events.next() {
-                self.came = true;
-                // What keeps the connection alive says nothing.
-                let Ok(piece) = serde_json::from_str::<Piece>(&text) else { continue };
+                self.has_events = true;
+                // Events that only keep the connection alive hold no JSON.
+                let Ok(piece) = serde_json::from_str::<Response>(&text) else { continue };
                 if let Some(error) = piece.errors.iter().flatten().next() {
                     return Err((self.refused)(plain(&error.message)));
                 }
@@ -57,28 +57,28 @@ impl Items {
                 }
             }
             match self.stream.chunk().await? {
-                None if self.came => return Ok(None),
-                None => return Err(self.none()),
+                None if self.has_events => return Ok(None),
+                None => return Err(self.no_stream()),
                 Some(bytes) => self.events.held.extend_from_slice(&bytes),
             }
-            if self.events.held.len() + self.events.data.as_ref().map_or(0, String::len) > LONGEST {
+            if self.events.held.len() + self.events.data.as_ref().map_or(0, String::len) > MAX_EVENT {
                 return Err((self.refused)("a piece of its answer is too long".to_owned()));
             }
         }
     }
 }
 
-impl Items {
-    /// Why there was no stream: whoever refuses one may answer as to any other question.
-    fn none(&self) -> RemoteError {
-        let answer: Option<Piece> = serde_json::from_slice(&self.events.held).ok();
+impl Subscription {
+    /// Why there was no stream: a server that refuses one may answer with plain JSON instead.
+    fn no_stream(&self) -> RemoteError {
+        let answer: Option<Response> = serde_json::from_slice(&self.events.held).ok();
         let said =
             answer.and_then(|answer| answer.errors?.into_iter().next()).map(|error| plain(&error.message));
         (self.refused)(said.unwrap_or_else(|| "its answer is no stream".to_owned()))
     }
 }
 
-impl Events {
+impl EventDecoder {
     /// The data of the next event that is whole.
     fn next(&mut self) -> Option<String> {
         while let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
@@ -108,7 +108,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::ask::{ANSWER, Platform};
+    use crate::platform::{ANSWER, Platform};
 
     /// What is made of a stream of `text`, over and over: its pieces, and how it ended.
     async fn read_of(text: &str, times: usize) -> (Vec<Value>, String) {
@@ -126,7 +126,8 @@ mod tests {
             let _ = stream.write_all(text.as_bytes()).await;
         });
         let platform = Platform::at(&url, "key".into(), None, false, ANSWER).await.unwrap();
-        let mut items = platform.stream("read", &["api"], "subscription { line }", json!({})).await.unwrap();
+        let mut items =
+            platform.subscribe("read", &["api"], "subscription { line }", json!({})).await.unwrap();
         let mut all = Vec::new();
         let ended = loop {
             match items.next().await {
@@ -155,7 +156,7 @@ mod tests {
     async fn an_event_that_is_too_long_is_given_up_also_where_its_lines_are_short() {
         let line = "x".repeat(1_000);
         for (text, what) in [(format!("data: {line}\n"), "many lines"), (line, "one line")] {
-            let (all, why) = read_of(&text, LONGEST / 500).await;
+            let (all, why) = read_of(&text, MAX_EVENT / 500).await;
             assert!(all.is_empty() && why.ends_with(": a piece of its answer is too long"), "{what}: {why}");
         }
     }
@@ -165,7 +166,7 @@ mod tests {
         let text =
             ": hello\n\nevent: next\ndata: {\"a\":\ndata: 1}\n\ndata:two\r\n\r\nevent: complete\n\ndata: cut";
         for size in [1, 3, 7, text.len()] {
-            let mut events = Events::default();
+            let mut events = EventDecoder::default();
             let mut all = Vec::new();
             for chunk in text.as_bytes().chunks(size) {
                 events.held.extend_from_slice(chunk);

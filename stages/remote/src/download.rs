@@ -39,8 +39,8 @@ pub(crate) async fn logs(
     screen.say(&format!("the logs of {} are in {}\n", plain(runtime), plain(&path.to_string_lossy())))
 }
 
-/// Writes an archive beside, and moves the whole into place: what was there stays until then, and half an archive is none.
-/// Interrupted, it leaves nothing behind.
+/// Writes an archive into a temporary file beside `path`, and renames that once it is whole. If it fails or is interrupted, what is at
+/// `path` stays, and the temporary file is removed.
 async fn save(
     archive: &mut Opened,
     path: &Path,
@@ -50,10 +50,10 @@ async fn save(
         let said = format!("{} is no file that an archive could replace", plain(&path.to_string_lossy()));
         return Err(RemoteError::Usage(said));
     }
-    // Of a link, what it leads to is replaced.
+    // The target of a link is replaced, and not the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut beside = path.clone().into_os_string();
-    // Whoever downloads the same meanwhile has a file of their own.
+    // Two processes that download the same write files of their own.
     beside.push(format!(".{}.new", std::process::id()));
     let beside = PathBuf::from(beside);
     let failed = |source| RemoteError::File { act: "write the archive", path: beside.clone(), source };

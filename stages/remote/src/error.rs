@@ -12,71 +12,71 @@ use crate::show::screen::beside;
 /// Why a command did not do what it was asked for; each says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// What was typed cannot be meant.
+    /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
-    /// What is asked for is not there, or cannot be had.
+    /// What the command needs is not there.
     #[error("{0}")]
     Missing(String),
-    /// Something that was waited for, or asked about, is not so.
+    /// Something that was waited for, or asked about, is not the case.
     #[error("{0}")]
     NotMet(String),
-    /// The platform said no.
+    /// The platform or the app proxy refused.
     #[error("cannot {act} at {host}: {said}")]
     Refused {
-        /// What was asked for.
+        /// What was asked for; completes "cannot ...".
         act: &'static str,
-        /// Whom.
+        /// The host, and its port where it is given.
         host: String,
-        /// What it said.
+        /// What the answer says, in one line.
         said: String,
     },
-    /// The platform, or who stands before it, is not well.
+    /// The platform, or a proxy before it, answered with a status of 500 or more.
     #[error("cannot {act} at {host}: it answered {status}: {said}")]
     Unwell {
-        /// What was asked for.
+        /// What was asked for; completes "cannot ...".
         act: &'static str,
-        /// Whom.
+        /// The host, and its port where it is given.
         host: String,
         /// The status of its answer.
         status: u16,
-        /// What it said.
+        /// What the answer says, in one line.
         said: String,
     },
-    /// The platform gave no answer that can be used.
+    /// The call failed before there was an answer.
     #[error("{0}{next}", next = next(.0, .1))]
     Http(
         /// What went wrong.
         #[source]
         HttpError,
-        /// What helps where nobody is there.
+        /// What to do where nothing listens at the address.
         &'static str,
     ),
-    /// The address of a platform is none.
+    /// An address is malformed.
     #[error("{0}")]
     Address(#[source] TargetError),
-    /// There is nothing to call with.
+    /// The HTTP client cannot be built.
     #[error("{0}")]
     Client(#[source] BuildError),
     /// A file cannot be read or written.
     #[error("cannot {act} {}", path.display())]
     File {
-        /// What was to be done.
+        /// What was to be done; completes "cannot ...".
         act: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
-    /// The file of contexts says nothing that can be read. Where, and not what: keys stand in it.
+    /// The file of contexts is malformed. The error tells the line and not its text: keys stand in it.
     #[error("{} is no file of contexts (line {line}): mend it, or remove it and log in again", path.display())]
     Contexts {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where, from 1; 0 where that is not known.
+        /// The line, from 1; 0 where it is not known.
         line: u64,
     },
-    /// What was found cannot be written down.
+    /// The answer cannot be written as JSON or YAML.
     #[error("cannot write the answer")]
     Format(#[source] Box<dyn Error + Send + Sync>),
     /// Standard input or output fails.
@@ -84,13 +84,13 @@ pub enum RemoteError {
     Terminal(&'static str, #[source] io::Error),
 }
 
-/// What helps where nobody is at the address of a context.
+/// What to do where nothing listens at the address of a context.
 const OF_CONTEXT: &str =
     ": is it running there? `gitops-runtime context list` shows the addresses of platforms";
-/// What helps where nobody is at an address that was typed.
+/// What to do where nothing listens at an address that was typed.
 pub(crate) const GIVEN: &str = ": look whether it runs there, and whether that is its address";
 
-/// What helps where there is no answer.
+/// What to do about a call that failed, from what went wrong; `away` where nothing listens.
 fn next(error: &HttpError, away: &'static str) -> &'static str {
     match error.fault() {
         Fault::Certificate(_) => {
@@ -107,7 +107,7 @@ fn next(error: &HttpError, away: &'static str) -> &'static str {
 }
 
 impl RemoteError {
-    /// The exit code that says so to scripts.
+    /// The exit code of the process: 2 for a wrong command line, 3 for [`Self::NotMet`], else 1.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
@@ -117,7 +117,7 @@ impl RemoteError {
         }
     }
 
-    /// Whether it may be otherwise in a while, though nobody does anything about it here: somebody is restarted, say.
+    /// Whether the same command may succeed in a while, as where the platform is restarted.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Http(..) | Self::Unwell { .. })
     }

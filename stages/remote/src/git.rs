@@ -1,11 +1,13 @@
 //! `gitops-runtime git integration` and `git token`: Git providers of a runtime, and people's tokens there.
 
+mod change;
+
 use jiff::{SignedDuration, Timestamp};
 use pipeline_core::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::act::Act;
+use self::change::IntegrationChange;
 use crate::arguments::act::ConfirmArgs;
 use crate::arguments::git::{
     GitCommand, IntegrationArgs, IntegrationCommand, Provider, RuntimeArgs, Sharing, TokenCommand,
@@ -19,8 +21,8 @@ use crate::show::{Cell, Column, Output, Screen, document, plain, table};
 use crate::workflow;
 
 const FIELDS: &str = "name provider apiUrl sharingPolicy registeredUsers users { userId isValid expiresAt }";
-/// Of a token that ends sooner, that is said wherever it is seen.
-const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// A token that ends within this time is shown with its end.
+const ENDS_SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 const COLUMNS: &[Column] = &[
     Column::new("NAME").long(),
@@ -56,7 +58,7 @@ struct Token {
 }
 
 impl Integration {
-    /// The one that is named.
+    /// The integration that is named.
     async fn find(named: &IntegrationArgs, environment: &Environment) -> Result<Self, RemoteError> {
         let query =
             format!("query Integration($name: String) {{ gitIntegration(name: $name) {{ {FIELDS} }} }}");
@@ -64,13 +66,13 @@ impl Integration {
         proxy.get("read a Git integration", &query, json!({"name": named.name}), "gitIntegration").await
     }
 
-    /// Those whose tokens go with it.
+    /// The tokens that are forgotten with it, a line each.
     fn tokens(&self) -> String {
         let line = |user: &User| plain(&format!("  the token of {}", user.user_id)) + "\n";
         self.users.iter().map(line).collect()
     }
 
-    /// What becomes another, and whose tokens are forgotten.
+    /// What an edit would change, and whose tokens it would forget, a line each.
     fn edited(&self, api_url: Option<&str>, (policy, whom): (&str, &str)) -> String {
         let mut text = String::new();
         let mut change = |what: &str, from: &str, to: &str| {
@@ -93,10 +95,10 @@ impl Integration {
         if is_for_admins { Sharing::Admins } else { Sharing::Everybody }.words().0
     }
 
-    /// Who is registered, and whose token has to be registered again, or soon.
+    /// Who has a token registered with it, and which of these tokens end soon or have to be registered again.
     fn registered(&self, now: Timestamp) -> String {
         let user = |user: &User| {
-            let ends = user.expires_at.filter(|at| at.duration_since(now) < SOON);
+            let ends = user.expires_at.filter(|at| at.duration_since(now) < ENDS_SOON);
             match (user.is_valid, ends) {
                 (false, _) => format!("{} (again)", user.user_id),
                 (true, Some(at)) if at <= now => format!("{} (ended {})", user.user_id, day(at)),
@@ -109,7 +111,7 @@ impl Integration {
 }
 
 impl Provider {
-    /// As people call it, and as the schema does.
+    /// Its name for people, and in the schema.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Bitbucket => ("Bitbucket Cloud", "BITBUCKET"),
@@ -122,6 +124,7 @@ impl Provider {
 }
 
 impl Sharing {
+    /// Who may register, for people, and in the schema.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Everybody => ("everybody", "ALL_USERS_IN_ACCOUNT"),
@@ -148,7 +151,7 @@ pub(crate) async fn run(
                 None => String::new(),
             };
             screen.say(&format!("the provider of the Git integration {name} takes your token{until}\n"))?;
-            if found.expires_at.is_some_and(|at| at.duration_since(Timestamp::now()) < SOON) {
+            if found.expires_at.is_some_and(|at| at.duration_since(Timestamp::now()) < ENDS_SOON) {
                 screen.note("it ends within 14 days: register another one before");
             }
             Ok(())
@@ -161,6 +164,7 @@ fn day(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d").to_string()
 }
 
+/// The app proxy of the runtime that is named, or of the only one.
 async fn find(of: &RuntimeArgs, environment: &Environment) -> Result<Proxy, RemoteError> {
     workflow::proxy(of.runtime.as_deref(), &of.way, environment).await
 }
@@ -175,57 +179,22 @@ async fn integration(
             list(&find(of, environment).await?, shown.output, screen).await
         }
         IntegrationCommand::Add { provider, api_url, sharing, careful, named } => {
-            let ((people, provider), (whom, policy)) = (provider.words(), sharing.words());
-            let at = api_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
-            let what = Change {
-                act: "add a Git integration",
-                does: format!("add the Git integration {} of {people}{at}, for {whom}", named.name),
-                is: "was added",
-                destroys: false,
-                query: "mutation Add($args: AddGitIntegrationArgs!) { addGitIntegration(args: $args) { name } }",
-                variables: json!({"args": {
-                    "name": named.name, "provider": provider, "apiUrl": api_url, "sharingPolicy": policy,
-                }}),
-            };
-            what.carry_out((named, careful), screen, environment).await
+            let add = IntegrationChange::add(&named.name, *provider, api_url.as_deref(), *sharing);
+            add.carry_out((named, careful), screen, environment).await
         }
         IntegrationCommand::Edit { api_url, sharing, careful, named } => {
-            let (whom, policy) = sharing.words();
-            let at = api_url.as_ref().map(|url| format!(" at {url}, and forget tokens of another address"));
-            let what = Change {
-                act: "change a Git integration",
-                does: format!(
-                    "make the Git integration {} one for {whom}{}",
-                    named.name,
-                    at.unwrap_or_default()
-                ),
-                is: "was changed",
-                destroys: api_url.is_some(),
-                query: "mutation Edit($args: EditGitIntegrationArgs!) { editGitIntegration(args: $args) { name } }",
-                variables: json!({"args": {
-                    "name": named.name, "apiUrl": api_url, "sharingPolicy": policy,
-                }}),
-            };
-            what.carry_out((named, careful), screen, environment).await?;
+            let edit = IntegrationChange::edit(&named.name, api_url.as_deref(), *sharing);
+            edit.carry_out((named, careful), screen, environment).await?;
             if !careful.dry_run {
                 return Ok(());
             }
+            let (whom, policy) = sharing.words();
             let found = Integration::find(named, environment).await?;
             screen.say(&found.edited(api_url.as_deref(), (policy, whom)))
         }
         IntegrationCommand::Remove { careful, named } => {
-            let what = Change {
-                act: "remove a Git integration",
-                does: format!(
-                    "remove the Git integration {}, and every token registered with it",
-                    named.name
-                ),
-                is: "was removed",
-                destroys: true,
-                query: "mutation Remove($name: String!) { removeGitIntegration(name: $name) }",
-                variables: json!({"name": named.name}),
-            };
-            what.carry_out((named, careful), screen, environment).await?;
+            let remove = IntegrationChange::remove(&named.name);
+            remove.carry_out((named, careful), screen, environment).await?;
             if !careful.dry_run {
                 return Ok(());
             }
@@ -236,46 +205,22 @@ async fn integration(
                 true => String::new(),
                 false => consented(named, screen, environment).await?,
             };
-            let what = Change {
-                act: "register a token",
-                does: format!(
-                    "register a token that you consent to in a browser with the Git integration {}",
-                    named.name
-                ),
-                is: "has your token",
-                destroys: false,
-                query: "mutation Finish($args: FinishGitAuthArgs!) { finishGitAuth(args: $args) { name } }",
-                variables: json!({"args": {"name": named.name, "line": line}}),
-            };
+            let register = IntegrationChange::register_consented(&named.name, &line);
             let careful = ConfirmArgs { dry_run: *dry_run, yes: true };
-            what.carry_out((named, &careful), screen, environment).await
+            register.carry_out((named, &careful), screen, environment).await
         }
         IntegrationCommand::Register { browser: false, token_file, username, dry_run, named } => {
             let token = match dry_run {
                 true => String::new(),
-                false => WANTED.take(token_file.as_deref())?.expose_secret().to_owned(),
+                false => TOKEN.take(token_file.as_deref())?.expose_secret().to_owned(),
             };
-            let what = Change {
-                act: "register a token",
-                does: format!("register your token with the Git integration {}", named.name),
-                is: "has your token",
-                destroys: false,
-                query: "mutation Register($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { name } }",
-                variables: json!({"args": {"name": named.name, "token": token, "username": username}}),
-            };
+            let register = IntegrationChange::register(&named.name, &token, username.as_deref());
             let careful = ConfirmArgs { dry_run: *dry_run, yes: true };
-            what.carry_out((named, &careful), screen, environment).await
+            register.carry_out((named, &careful), screen, environment).await
         }
         IntegrationCommand::Deregister { careful, named } => {
-            let what = Change {
-                act: "forget a token",
-                does: format!("have the Git integration {} forget your token", named.name),
-                is: "has forgotten your token",
-                destroys: true,
-                query: "mutation Deregister($name: String) { deregisterFromGitIntegration(name: $name) { name } }",
-                variables: json!({"name": named.name}),
-            };
-            what.carry_out((named, careful), screen, environment).await
+            let deregister = IntegrationChange::deregister(&named.name);
+            deregister.carry_out((named, careful), screen, environment).await
         }
     }
 }
@@ -300,38 +245,8 @@ async fn consented(
     Ok(LINE.take(None)?.expose_secret().to_owned())
 }
 
-/// What is changed of an integration.
-struct Change {
-    act: &'static str,
-    does: String,
-    is: &'static str,
-    destroys: bool,
-    query: &'static str,
-    variables: Value,
-}
-
-impl Change {
-    async fn carry_out(
-        self,
-        (named, careful): (&IntegrationArgs, &ConfirmArgs),
-        screen: &Screen,
-        environment: &Environment,
-    ) -> Result<(), RemoteError> {
-        let proxy = find(&named.of, environment).await?;
-        let act = Act {
-            act: self.act,
-            does: plain(&self.does),
-            done: plain(&format!("the Git integration {} {}", named.name, self.is)),
-            destroys: self.destroys,
-            query: self.query,
-            variables: self.variables,
-        };
-        act.carry_out(&proxy, careful, screen).await.map(drop)
-    }
-}
-
 /// How a token is asked for.
-const WANTED: SecretPrompt<'static> = SecretPrompt {
+const TOKEN: SecretPrompt<'static> = SecretPrompt {
     prompt: "Git token: ",
     read: "read the token from",
     none: "there is no token: it is asked for on a terminal, else read from standard input, or give --token-file",
@@ -339,7 +254,7 @@ const WANTED: SecretPrompt<'static> = SecretPrompt {
     longest: 4_096,
 };
 
-/// How the line of a browser is asked for.
+/// How the line that a browser shows to whoever consented is asked for.
 const LINE: SecretPrompt<'static> = SecretPrompt {
     prompt: "The line that it shows: ",
     read: "read the line from",

@@ -1,4 +1,4 @@
-//! `gitops-runtime runtime install`, `upgrade` and `uninstall`: the helm that is found does it, the platform tells how it went.
+//! `gitops-runtime runtime install`, `upgrade` and `uninstall`: helm is run, and the platform tells whether the runtime reports.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write as _};
@@ -25,7 +25,7 @@ impl Helm {
         self.release.as_deref().unwrap_or(runtime)
     }
 
-    /// Where, for helm.
+    /// The arguments that tell helm which cluster and namespace.
     fn place(&self) -> Vec<OsString> {
         let mut all: Vec<OsString> = vec!["--namespace".into(), self.namespace.clone().into()];
         if let Some(context) = &self.kube_context {
@@ -44,14 +44,14 @@ impl Helm {
         words.join(" ") + "\n"
     }
 
-    /// What it prints, where it only looks. What it says of a failure is seen, but not of one that is expected.
+    /// What helm prints for a command that changes nothing; `None` for a failure that is expected. Any other failure is shown.
     async fn look(
         &self,
         arguments: &[OsString],
         is_expected: fn(&str) -> bool,
     ) -> Result<Option<String>, RemoteError> {
         let output = Command::new(&self.helm).args(arguments).stdin(Stdio::null()).output().await;
-        let output = output.map_err(|source| self.absent(source))?;
+        let output = output.map_err(|source| self.not_run(source))?;
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             return Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()));
@@ -64,17 +64,17 @@ impl Helm {
         Err(ended(output.status))
     }
 
-    /// The objects that a release has; `None`: there is no such release.
-    async fn has(&self, release: &str) -> Result<Option<ReleaseObjects>, RemoteError> {
+    /// The objects of a release; `None`: there is no such release.
+    async fn objects_of(&self, release: &str) -> Result<Option<ReleaseObjects>, RemoteError> {
         let mut arguments: Vec<OsString> = vec!["get".into(), "manifest".into(), release.into()];
         arguments.extend(self.place());
         let manifest = self.look(&arguments, |said| said.contains("release: not found")).await?;
         manifest.as_deref().map(ReleaseObjects::read).transpose()
     }
 
-    /// Says what an installation or an upgrade would change.
+    /// Prints what an installation or an upgrade would change.
     async fn plan(&self, release: &str, arguments: &[OsString], screen: &Screen) -> Result<(), RemoteError> {
-        let has = self.has(release).await?;
+        let has = self.objects_of(release).await?;
         let looks: [OsString; 3] = ["--dry-run".into(), "--output".into(), "json".into()];
         let arguments = [arguments, &looks].concat();
         let printed = self.look(&arguments, |_| false).await?.unwrap_or_default();
@@ -86,8 +86,8 @@ impl Helm {
         has.unwrap_or_default().becomes(&planned, screen).map(drop)
     }
 
-    /// Why it cannot be run.
-    fn absent(&self, source: io::Error) -> RemoteError {
+    /// The error of a helm that cannot be run.
+    fn not_run(&self, source: io::Error) -> RemoteError {
         if source.kind() == ErrorKind::NotFound {
             return RemoteError::Missing(format!(
                 "there is no {}: install Helm 3.11 or newer, or name it with --helm; --print shows the command",
@@ -97,23 +97,23 @@ impl Helm {
         RemoteError::File { act: "run", path: self.helm.clone(), source }
     }
 
-    /// Runs it; what it prints is seen as it comes.
+    /// Runs helm; what it prints is seen as it comes.
     async fn run(&self, arguments: &[OsString]) -> Result<(), RemoteError> {
         let status = Command::new(&self.helm).args(arguments).stdin(Stdio::null()).status().await;
-        match status.map_err(|source| self.absent(source))? {
+        match status.map_err(|source| self.not_run(source))? {
             status if status.success() => Ok(()),
             status => Err(ended(status)),
         }
     }
 }
 
-/// It did not do what it was asked for.
+/// The error of a helm that failed.
 fn ended(status: ExitStatus) -> RemoteError {
     let how = status.code().map_or_else(|| "was ended".to_owned(), |code| format!("ended with {code}"));
     RemoteError::Missing(format!("helm {how}: it said why above"))
 }
 
-/// A word as a shell takes it for one.
+/// A word, quoted for a shell where that is needed.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -219,7 +219,7 @@ pub(crate) async fn uninstall(
         return screen.tell(&format!("would {does}"));
     }
     if given.helm.dry_run {
-        let has = given.helm.has(release).await?.ok_or_else(|| {
+        let has = given.helm.objects_of(release).await?.ok_or_else(|| {
             RemoteError::Missing(format!(
                 "there is no release {release} in the namespace {namespace}: --record-only has the platform alone forget the runtime"
             ))

@@ -14,12 +14,13 @@ use crate::show::Screen;
 use crate::subscription::Subscription;
 use crate::unencrypted::unencrypted;
 
-/// Who carries out what is asked for in a runtime.
+/// The app proxy of a runtime.
 pub(crate) struct Proxy {
-    /// The platform, or the app proxy itself.
+    /// The platform, which passes on what it is asked, or the app proxy itself.
     peer: Platform,
+    /// The path of the app proxy's GraphQL API there.
     path: Vec<String>,
-    /// The runtime.
+    /// The name of the runtime.
     pub(crate) runtime: String,
 }
 
@@ -30,7 +31,7 @@ fn is_at(platform: &str, url: &str) -> bool {
 }
 
 impl Proxy {
-    /// That of a runtime.
+    /// The app proxy of a runtime: at the address that was typed, or through the platform of the context.
     pub(crate) async fn find(
         way: &AppProxyArgs,
         runtime: &str,
@@ -46,7 +47,7 @@ impl Proxy {
                 if let Some(text) = unencrypted(url).filter(|_| !environment.completes) {
                     Screen::new(environment).note(&text);
                 }
-                // What somebody accepted of the platform they accepted of nobody else.
+                // Whoever accepts any certificate of the platform does not accept any of another host.
                 let insecure = kept.insecure && is_at(&kept.platform, url);
                 let peer = Platform::at(url, kept.key.clone(), ca_file, insecure, ANSWER).await?;
                 (peer, owned(&["api", "graphql"]))
@@ -63,7 +64,7 @@ impl Proxy {
         self.path.iter().map(String::as_str).collect()
     }
 
-    /// Asks, and gives what the answer holds.
+    /// Asks a query, and gives the data of the answer; `act` completes "cannot ...".
     pub(crate) async fn ask(
         &self,
         act: &'static str,
@@ -73,7 +74,7 @@ impl Proxy {
         self.peer.post(act, &self.path(), query, variables).await
     }
 
-    /// One field of an answer, read.
+    /// Asks a query, and reads one field of the answer's data.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         act: &'static str,
@@ -84,12 +85,12 @@ impl Proxy {
         read(self.ask(act, query, variables).await?.remove(field).unwrap_or_default())
     }
 
-    /// Asks for a file, below the app proxy's own address.
+    /// Downloads a file, at a path below the app proxy's own address.
     pub(crate) async fn file(&self, act: &'static str, path: &[&str]) -> Result<Opened, RemoteError> {
         self.peer.file(act, path).await
     }
 
-    /// Asks for what comes piece by piece.
+    /// Begins a subscription.
     pub(crate) async fn subscribe(
         &self,
         act: &'static str,

@@ -1,4 +1,4 @@
-//! What helm would change: the manifests that a release has beside those that it would have, object by object.
+//! The objects of a Helm release, and what helm would change of them.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use crate::error::RemoteError;
 use crate::resource::title_in;
 use crate::show::{Screen, count, plain};
 
-/// What stands in the place of a value of a Secret.
+/// Shown in place of a value of a Secret.
 const HIDDEN: &str = "(not shown)";
-/// The same of one that is another than before.
+/// Shown in place of a value of a Secret that differs from the one before.
 const ANOTHER: &str = "(not shown, another than before)";
 
-/// The objects of a release, by what they are called.
+/// The objects of a release, by their titles.
 #[derive(Debug, Default)]
 pub(crate) struct ReleaseObjects(BTreeMap<String, Value>);
 
 impl ReleaseObjects {
-    /// Of the manifest that helm prints.
+    /// Reads the manifest that helm prints.
     pub(crate) fn read(manifest: &str) -> Result<Self, RemoteError> {
         let unread = |_| {
             RemoteError::Missing(
                 "helm printed a manifest that cannot be read: see it with helm get manifest".into(),
             )
         };
-        // Helm puts a comment above each, which alone is a document of nothing.
+        // Helm puts a comment above each object; where nothing follows it, the document is null.
         let all: Vec<Value> = serde_saphyr::from_multiple(manifest).map_err(unread)?;
         Ok(Self(all.into_iter().filter(Value::is_object).map(|one| (title(&one), one)).collect()))
     }
 
-    /// Says how these become those; how many differ.
+    /// Prints how these objects differ from `then`, and gives how many do.
     pub(crate) fn becomes(&self, then: &Self, screen: &Screen) -> Result<usize, RemoteError> {
         let mut differing = 0;
         let gone = self.0.keys().filter(|title| !then.0.contains_key(*title));
@@ -51,7 +51,7 @@ impl ReleaseObjects {
         Ok(differing)
     }
 
-    /// What goes with the release, and what its chart has helm leave.
+    /// The objects that an uninstallation removes, and those that the chart keeps, a line each.
     pub(crate) fn removed(&self) -> String {
         let line = |(title, one): (&String, &Value)| {
             let policy =

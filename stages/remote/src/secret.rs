@@ -1,5 +1,5 @@
-//! A secret that somebody gives: of a file, typed where it is not shown, or of standard input. Never of an argument, which every
-//! process of the machine may read.
+//! A secret that somebody gives: in a file, on a terminal that does not show it, or on standard input. It is never an argument, which
+//! every process of the machine may read.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write as _};
@@ -10,10 +10,10 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, 
 
 use crate::error::RemoteError;
 
-/// Bytes of the longest line that a terminal takes.
+/// The most bytes of a line that a terminal takes.
 const LINE: usize = 4_096;
 
-/// What is wanted, in the words that it is asked for and refused in.
+/// How a secret is asked for, and the errors where there is none.
 pub(crate) struct SecretPrompt<'a> {
     /// What is shown to whoever types it.
     pub(crate) prompt: &'a str,

@@ -10,7 +10,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::find::AppName;
 use super::resource_name::ResourceName;
-use super::sync::{DiffScope, managed, told};
+use super::sync::{DiffScope, managed_resources, show_differences};
 use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
 use crate::platform::{Platform, read};
@@ -92,11 +92,11 @@ pub(super) async fn run_live(
     };
     let revisions: Vec<&str> = revisions.iter().map(String::as_str).collect();
     let whole = DiffScope { revisions: &revisions, deletes: true };
-    let differing = told((proxy, name), whole, is_wanted, screen).await?.differing;
+    let differing = show_differences((proxy, name), whole, is_wanted, screen).await?.differing;
     let unseen = unseen.take();
     if !unseen.is_empty() {
         // What does not differ is there all the same, or was mistyped.
-        let all = managed(proxy, name).await?;
+        let all = managed_resources(proxy, name).await?;
         if let Some(text) = unseen.into_iter().find(|text| !all.iter().any(|one| one.is_named(text))) {
             return Err(missing(name, text));
         }

@@ -38,10 +38,11 @@ const LIVE: &[Column] = &[
     Column::new("BY").long().rank(1),
 ];
 
-/// A deployment that a runtime remembers, by the number that it can be gone back to by.
+/// An entry of Argo CD's history of an application, as its runtime tells it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HistoryEntry {
+    /// The number that a rollback takes.
     pub(crate) id: i64,
     revision: Option<String>,
     #[serde(default)]
@@ -56,19 +57,19 @@ const READS: &str = "read what was deployed";
 
 impl HistoryEntry {
     /// Its revisions, one for each source.
-    pub(crate) fn at(&self) -> Vec<&str> {
+    pub(crate) fn all_revisions(&self) -> Vec<&str> {
         let own = self.revision.iter().filter(|text| !text.is_empty());
         own.chain(&self.revisions).map(String::as_str).collect()
     }
 
-    /// The same in short.
-    pub(crate) fn told(&self) -> String {
-        self.at().into_iter().map(revision).collect::<Vec<_>>().join(" ")
+    /// The same, each as short as people write it.
+    pub(crate) fn short_revisions(&self) -> String {
+        self.all_revisions().into_iter().map(revision).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// What the runtime itself remembers, the newest first.
-pub(crate) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<HistoryEntry>, RemoteError> {
+/// Argo CD's history of an application, as its runtime tells it: the newest first.
+pub(crate) async fn history_of(proxy: &Proxy, name: &AppName) -> Result<Vec<HistoryEntry>, RemoteError> {
     proxy.get(READS, HISTORY, json!({"application": name.variables()}), "applicationHistory").await
 }
 
@@ -102,7 +103,7 @@ pub(super) async fn run_live(
             one.id.to_string().into(),
             one.deployed_at.as_deref().map(time).unwrap_or_default().into(),
             age(one.deployed_at.as_deref(), now).into(),
-            one.told().into(),
+            one.short_revisions().into(),
             by.into(),
         ]
     };

@@ -15,7 +15,7 @@ mod tree;
 pub(crate) use self::acts::actions;
 pub(crate) use self::diff::unified;
 use self::find::AppName;
-pub(crate) use self::history::live;
+pub(crate) use self::history::history_of;
 use crate::arguments::AppProxyArgs;
 use crate::arguments::app::{AppCommand, AppNameArgs};
 use crate::environment::Environment;
@@ -27,7 +27,7 @@ use crate::show::Screen;
 /// Something differs, and the exit code is to say so.
 const DIFFERS: u8 = 3;
 
-/// An application, the platform that knows it, and who carries out what is asked for of it.
+/// An application, its platform, and the app proxy of its runtime.
 struct AppConnection {
     platform: Platform,
     proxy: Proxy,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::diff::unified;
 use super::find::AppName;
-use super::history::live;
+use super::history::history_of;
 use crate::act::{Act, Progress, wait};
 use crate::arguments::act::{ConfirmArgs, WaitArgs};
 use crate::arguments::app::{Rollback, Sync};
@@ -25,7 +25,7 @@ struct Operation {
     ended: bool,
 }
 
-/// How an application stands, for whoever waits.
+/// What is read of an application while an operation of it is waited for.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
@@ -46,11 +46,11 @@ impl Standing {
     /// were begun later, by somebody else.
     fn first_after(&self, before: Option<Timestamp>) -> Option<(&Operation, bool)> {
         let all = self.deployments.iter().enumerate().rev();
-        let mut later = all.filter(|(_, one)| started(&one.started_at) > before);
+        let mut later = all.filter(|(_, one)| parse_time(&one.started_at) > before);
         later.next().map(|(place, one)| (one, place == 0))
     }
 
-    /// How far an application is, once an operation was asked for.
+    /// How far the first operation is that started after `before`, and the application with it.
     fn look(&self, name: &AppName, before: Option<Timestamp>) -> Progress {
         let state = |state: &Option<String>| word(state.as_deref().unwrap_or("UNKNOWN"));
         let (sync, health) = (state(&self.sync_status), state(&self.health_status));
@@ -83,11 +83,11 @@ impl Standing {
         }
     }
 
-    /// How far the operation is that was told to end, which started then; where the runtime could not say that, the newest.
+    /// How far the end of the operation is that started at `started_at`, or of the newest where the runtime could not say that.
     fn look_at_end(&self, name: &AppName, started_at: Option<Timestamp>) -> Progress {
         let mut all = self.deployments.iter();
         let operation = match started_at {
-            Some(_) => all.find(|one| started(&one.started_at) == started_at),
+            Some(_) => all.find(|one| parse_time(&one.started_at) == started_at),
             None => all.next(),
         };
         match operation {
@@ -105,18 +105,22 @@ impl Standing {
     }
 }
 
-fn started(at: &str) -> Option<Timestamp> {
+fn parse_time(at: &str) -> Option<Timestamp> {
     at.parse().ok()
 }
 
 /// When the newest operation that was reported started.
-async fn newest(platform: &Platform, name: &AppName) -> Result<Option<Timestamp>, RemoteError> {
-    Ok(Standing::of(platform, name).await?.deployments.first().and_then(|newest| started(&newest.started_at)))
+async fn newest_start(platform: &Platform, name: &AppName) -> Result<Option<Timestamp>, RemoteError> {
+    Ok(Standing::of(platform, name)
+        .await?
+        .deployments
+        .first()
+        .and_then(|newest| parse_time(&newest.started_at)))
 }
 
 /// Waits for the operation that was begun, which is the first after the one before it: as the runtime knows that, or, of an
 /// application that was made anew, what was reported of it.
-async fn waited(
+async fn wait_for_operation(
     platform: &Platform,
     name: &AppName,
     (reported, begun): (Option<Timestamp>, Option<&Value>),
@@ -124,13 +128,13 @@ async fn waited(
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let previous = begun.and_then(|begun| begun["previousStartedAt"].as_str());
-    let before = reported.max(previous.and_then(started));
+    let before = reported.max(previous.and_then(parse_time));
     let look = async || Ok(Standing::of(platform, name).await?.look(name, before));
     wait(waiting, screen, look).await
 }
 
-/// What is asked of an operation that is begun. A runtime of a former version knows nothing of the one before.
-fn told_of(waiting: &WaitArgs) -> &'static str {
+/// The fields that are asked for when an operation is begun. An older runtime does not know the start of the operation before.
+fn operation_fields(waiting: &WaitArgs) -> &'static str {
     if waiting.wait { "{ metadata { name } previousStartedAt }" } else { "{ metadata { name } }" }
 }
 
@@ -140,7 +144,7 @@ pub(super) async fn sync(
     sync: &Sync,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let resources = chosen(proxy, name, &sync.resources).await?;
+    let resources = named_resources(proxy, name, &sync.resources).await?;
     let mut options = json!({"prune": sync.prune});
     if let Some(revision) = &sync.revision {
         options["revision"] = json!(revision);
@@ -167,7 +171,7 @@ pub(super) async fn sync(
     let pruned = if sync.prune { ", and delete what Git does not have" } else { "" };
     let query = format!(
         "mutation Sync($application: ApplicationId!, $options: SyncOptions) {{ syncApplication(application: $application, options: $options) {} }}",
-        told_of(&sync.waiting)
+        operation_fields(&sync.waiting)
     );
     let act = Act {
         act: "sync an application",
@@ -177,33 +181,34 @@ pub(super) async fn sync(
         query: &query,
         variables: json!({"application": name.variables(), "options": options}),
     };
-    let reported = if sync.waiting.wait { newest(platform, name).await? } else { None };
+    let reported = if sync.waiting.wait { newest_start(platform, name).await? } else { None };
     match act.carry_out(proxy, &sync.careful, screen).await? {
         None => {
             let revisions: Vec<&str> = sync.revision.as_deref().into_iter().collect();
             let wanted = DiffScope { revisions: &revisions, deletes: sync.prune };
-            differences((proxy, name), wanted, &resources, screen).await
+            show_plan((proxy, name), wanted, &resources, screen).await
         }
         Some(done) if sync.waiting.wait => {
-            waited(platform, name, (reported, done.get("syncApplication")), &sync.waiting, screen).await
+            wait_for_operation(platform, name, (reported, done.get("syncApplication")), &sync.waiting, screen)
+                .await
         }
         Some(_) => Ok(()),
     }
 }
 
-/// What Git or the cluster has of an application.
-pub(super) async fn managed(proxy: &Proxy, name: &AppName) -> Result<Vec<Node>, RemoteError> {
+/// The resources that Git or the cluster has of an application.
+pub(super) async fn managed_resources(proxy: &Proxy, name: &AppName) -> Result<Vec<Node>, RemoteError> {
     let query = "query ManagedResources($application: ApplicationId!) { managedResources(application: $application) { group kind namespace name } }";
     let variables = json!({"application": name.variables()});
     proxy.get("read what belongs to an application", query, variables, "managedResources").await
 }
 
-/// The resources that are named, of those.
-async fn chosen(proxy: &Proxy, name: &AppName, wanted: &[String]) -> Result<Vec<Node>, RemoteError> {
+/// The managed resources that are named.
+async fn named_resources(proxy: &Proxy, name: &AppName, wanted: &[String]) -> Result<Vec<Node>, RemoteError> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let all = managed(proxy, name).await?;
+    let all = managed_resources(proxy, name).await?;
     wanted.iter().map(|text| meant(all.clone(), name, text)).collect()
 }
 
@@ -218,7 +223,7 @@ struct Difference {
     target: Option<String>,
 }
 
-/// What a sync is compared for.
+/// Which sync the live state is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DiffScope<'a> {
     /// To which revisions, one for each source; none: those that the application follows.
@@ -227,17 +232,17 @@ pub(super) struct DiffScope<'a> {
     pub(super) deletes: bool,
 }
 
-/// What was told of a sync.
+/// How many differences were shown.
 #[derive(Debug, Default)]
 pub(super) struct DiffCounts {
-    /// Resources that it changes.
+    /// Resources that the sync would change.
     pub(super) differing: usize,
-    /// Those that Git does not have, and that stay.
+    /// Resources that Git does not have, and that the sync would leave.
     kept: usize,
 }
 
-/// Says what a sync would change, as the runtime knows it now.
-pub(super) async fn told(
+/// Prints what a sync would change of the resources that `is_wanted` takes by group, kind, namespace and name.
+pub(super) async fn show_differences(
     (proxy, name): (&Proxy, &AppName),
     wanted: DiffScope<'_>,
     is_wanted: impl Fn(&str, &str, &str, &str) -> bool,
@@ -246,7 +251,7 @@ pub(super) async fn told(
     let act = "compare an application";
     let fields = "{ group kind namespace name live target }";
     let mut variables = json!({"application": name.variables()});
-    // A runtime of a former version knows of no other revision.
+    // An older runtime does not know the arguments `revision` and `revisions`.
     let query = match wanted.revisions {
         [] => format!(
             "query Diff($application: ApplicationId!) {{ applicationDiff(application: $application) {fields} }}"
@@ -265,7 +270,7 @@ pub(super) async fn told(
         }
     };
     let all: Vec<Difference> = proxy.get(act, &query, variables, "applicationDiff").await?;
-    let mut told = DiffCounts::default();
+    let mut counts = DiffCounts::default();
     for one in &all {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (group, namespace) = (text(&one.group), text(&one.namespace));
@@ -273,19 +278,19 @@ pub(super) async fn told(
             continue;
         }
         if one.target.is_none() && !wanted.deletes {
-            told.kept += 1;
+            counts.kept += 1;
             continue;
         }
         let title = title_in(&namespace, &one.kind, &one.name);
         if let Some(text) = unified(one.live.as_deref(), one.target.as_deref(), &title, screen.colour) {
-            told.differing += 1;
+            counts.differing += 1;
             screen.say(&text)?;
         }
     }
-    Ok(told)
+    Ok(counts)
 }
 
-async fn differences(
+async fn show_plan(
     of: (&Proxy, &AppName),
     wanted: DiffScope<'_>,
     resources: &[Node],
@@ -298,13 +303,13 @@ async fn differences(
         };
         resources.is_empty() || resources.iter().any(same)
     };
-    let told = told(of, wanted, is_wanted, screen).await?;
-    match told.differing {
+    let shown = show_differences(of, wanted, is_wanted, screen).await?;
+    match shown.differing {
         0 => screen.note("nothing would be changed"),
         1 => screen.note("1 resource would be changed"),
         number => screen.note(&format!("{number} resources would be changed")),
     }
-    match told.kept {
+    match shown.kept {
         0 => {}
         1 => screen.note("1 resource that Git does not have would stay: --prune deletes it"),
         number => {
@@ -321,7 +326,7 @@ pub(super) async fn rollback(
     rollback: &Rollback,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let history = live(proxy, name).await?;
+    let history = history_of(proxy, name).await?;
     let to = match rollback.id {
         Some(id) => history.iter().find(|one| one.id == id).ok_or_else(|| {
             RemoteError::Missing(format!(
@@ -332,10 +337,10 @@ pub(super) async fn rollback(
             RemoteError::Missing(format!("{name} was deployed once at most: there is nothing to go back to"))
         })?,
     };
-    let at = to.told();
+    let at = to.short_revisions();
     let query = format!(
         "mutation Rollback($application: ApplicationId!, $options: RollbackOptions!) {{ rollbackApplication(application: $application, options: $options) {} }}",
-        told_of(&rollback.waiting)
+        operation_fields(&rollback.waiting)
     );
     let act = Act {
         act: "roll an application back",
@@ -345,22 +350,22 @@ pub(super) async fn rollback(
         query: &query,
         variables: json!({"application": name.variables(), "options": {"id": to.id, "prune": rollback.prune}}),
     };
-    let reported = if rollback.waiting.wait { newest(platform, name).await? } else { None };
+    let reported = if rollback.waiting.wait { newest_start(platform, name).await? } else { None };
     let done = act.carry_out(proxy, &rollback.careful, screen).await?;
     match (done, history.first()) {
         (Some(done), _) if rollback.waiting.wait => {
             let begun = (reported, done.get("rollbackApplication"));
-            waited(platform, name, begun, &rollback.waiting, screen).await
+            wait_for_operation(platform, name, begun, &rollback.waiting, screen).await
         }
         (None, Some(now)) => {
-            screen.tell(&format!("instead of deployment {}, of {}", now.id, now.told()))?;
-            let revisions = to.at();
+            screen.tell(&format!("instead of deployment {}, of {}", now.id, now.short_revisions()))?;
+            let revisions = to.all_revisions();
             if revisions.is_empty() {
                 screen.note("the runtime does not remember of which revision that was: what would be changed is not known");
                 return Ok(());
             }
             let wanted = DiffScope { revisions: &revisions, deletes: rollback.prune };
-            differences((proxy, name), wanted, &[], screen).await
+            show_plan((proxy, name), wanted, &[], screen).await
         }
         _ => Ok(()),
     }
@@ -373,7 +378,7 @@ pub(super) async fn terminate(
     waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    // A runtime of a former version does not know which one that is.
+    // An older runtime does not know the field `startedAt`.
     let told = if waiting.wait { "{ startedAt }" } else { "{ terminated }" };
     let query = format!(
         "mutation Terminate($application: ApplicationId!) {{ terminateOperation(application: $application) {told} }}"
@@ -389,7 +394,7 @@ pub(super) async fn terminate(
     let done = act.carry_out(proxy, careful, screen).await?;
     let Some(done) = done.filter(|_| waiting.wait) else { return Ok(()) };
     let ended = done.get("terminateOperation").and_then(|ended| ended["startedAt"].as_str());
-    let started_at = ended.and_then(started);
+    let started_at = ended.and_then(parse_time);
     let look = async || Ok(Standing::of(platform, name).await?.look_at_end(name, started_at));
     wait(waiting, screen, look).await
 }
@@ -416,7 +421,7 @@ mod tests {
                 "operationMessage": "one or more objects failed",
             }))
             .unwrap();
-            match standing.look(&name, started("2026-11-25T10:00:00Z")) {
+            match standing.look(&name, parse_time("2026-11-25T10:00:00Z")) {
                 Progress::Done(text) => format!("done: {text}"),
                 Progress::Failed(text) => format!("failed: {text}"),
                 Progress::Pending(text) => format!("not: {text}"),

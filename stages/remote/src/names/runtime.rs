@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::{ENVIRONMENT, MOST, within};
 use crate::app::find::AppName;
-use crate::app::{actions, live};
+use crate::app::{actions, history_of};
 use crate::arguments::workflow::NamespaceArgs;
 use crate::error::RemoteError;
 use crate::platform::Platform;
@@ -49,8 +49,11 @@ pub(crate) fn of_resource(begin: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Deployments of the application that is typed, but for the last one, to which nobody goes back.
 pub(crate) fn deployments(begin: &OsStr) -> Vec<CompletionCandidate> {
-    let found = of_application(async |proxy, name, _| live(&proxy, &name).await);
-    offered(begin, found.unwrap_or_default().iter().skip(1).map(|one| (one.id.to_string(), Some(one.told()))))
+    let found = of_application(async |proxy, name, _| history_of(&proxy, &name).await);
+    offered(
+        begin,
+        found.unwrap_or_default().iter().skip(1).map(|one| (one.id.to_string(), Some(one.short_revisions()))),
+    )
 }
 
 /// Workflows of the namespace that is typed.

@@ -108,7 +108,8 @@ pub(crate) fn shell(page: &Page, (user, lapsed): (&str, Option<&str>), theme: Op
                     @if let Some(issuer) = lapsed {
                         p.warn role="status" {
                             "You last came in by " (issuer) " more than 30 days ago, and what its groups gave you does not count any more: "
-                            a href="/login/oidc" { "sign in by it again" } "."
+                            // Scripts leave this page for that one alone: of a provider's own they may ask nothing.
+                            a href="/sign-in" { "sign in by it again" } "."
                         }
                     }
                     (page.body)

@@ -226,7 +226,7 @@ async fn whoever_comes_in_otherwise_is_told_that_what_the_provider_gave_them_doe
     served.store.keep_session(digest, "mia", 0, i64::MAX).await.unwrap();
     let said = format!(
         "You last came in by {} more than 30 days ago, and what its groups gave you does not count any more: \
-         <a href=\"/login/oidc\">sign in by it again</a>.",
+         <a href=\"/sign-in\">sign in by it again</a>.",
         provider.issuer
     );
     for (days, is_said) in [(29, false), (30, true)] {

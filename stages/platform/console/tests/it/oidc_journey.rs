@@ -1,10 +1,14 @@
 //! What somebody sees in a browser who comes in by the provider, or links who they are there.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use fantoccini::key::Key;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use reqwest::StatusCode;
+use sha2::Digest as _;
 
 use crate::browser::Browser;
-use crate::oidc::served;
+use crate::oidc::{served, still};
 
 /// The provider's own form.
 async fn says_who(browser: &Browser, login: &str) {
@@ -57,5 +61,26 @@ async fn somebody_links_who_they_are_and_comes_in_by_it_from_then_on() {
     browser.press("a.provider").await;
     says_who(&browser, "a-1").await;
     browser.until("document.querySelector('nav.side')?.textContent.includes('Sign out ada')").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_to_come_in_by_the_provider_again_is_led_to_its_button() {
+    static LATER: AtomicI64 = AtomicI64::new(0);
+    fn later() -> Timestamp {
+        still() + SignedDuration::from_secs(LATER.load(Ordering::SeqCst))
+    }
+    let (served, _provider, _) = served(later, |by| by).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    let digest = sha2::Sha256::digest("of-mia").into();
+    served.store.keep_session(digest, "mia", 0, i64::MAX).await.unwrap();
+    LATER.store(30 * 86_400, Ordering::SeqCst);
+    let browser = Browser::open(1_440, 900).await;
+    browser.client.goto(&format!("{}/sign-in", served.url)).await.unwrap();
+    browser.client.execute("document.cookie = 'session=of-mia; path=/'", vec![]).await.unwrap();
+    browser.client.goto(&format!("{}/runtimes", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.press("main p.warn a").await;
+    browser.until("location.pathname === '/sign-in' && document.querySelector('a.provider')").await;
     browser.close().await;
 }

@@ -1,4 +1,4 @@
-// Acts on an application: each says what it will do, does it as whoever asked, and shows what was said against it.
+// Acts on an application: each says what it will do, and does it as whoever asked.
 import { against, choice, frame, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";

@@ -1,4 +1,4 @@
-// Parts of a page that a runtime is asked for once they are shown; each says why where that fails.
+// Parts of a page that a runtime is asked for once they are shown.
 import { against, button, empty, part } from "./dialog.js";
 
 // `fill` gives what stands there, of what the part says of itself, where it is, and a way to read it again.

@@ -1,4 +1,4 @@
-// Parts of a page that are made here, and dialogs, which stay with what was said against them.
+// Parts of a page that are made here, and dialogs.
 import { refresh, say } from "./swap.js";
 
 export function part(name, text, attributes = {}) {
@@ -8,7 +8,7 @@ export function part(name, text, attributes = {}) {
   return element;
 }
 
-// What to say where there is nothing: what it is, and why; a further line is a paragraph.
+// What to say where there is nothing, and why.
 export function empty(title, ...lines) {
   const box = part("div", "", { class: "empty" });
   box.append(part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));

@@ -1,4 +1,4 @@
-// Kubernetes events of an application or of a resource of it, as its runtime reads them now.
+// Kubernetes events, as the runtime reads them now.
 import { asked, columns, line } from "./asked.js";
 import { button, empty, part } from "./dialog.js";
 import { ask } from "./proxy.js";

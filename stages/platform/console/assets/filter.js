@@ -1,7 +1,7 @@
-// The field: typing filters at once, `key:value` and a blank make a chip, the address is the whole state.
+// The field: typing filters at once, and the address is the whole state.
 import { go, outdate } from "./swap.js";
 
-// So long after a key, which is longer than from one to the next: whoever types is not held up by rows of half a word.
+// Longer than from one key to the next: rows of half a word hold nobody up.
 const REST = 150;
 
 export const filterField = () => document.querySelector("[data-filter] input[type=text]");

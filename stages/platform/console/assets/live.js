@@ -1,5 +1,5 @@
-// One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
-// to stand there or the platform is slow. A hidden page asks nothing and holds no connection.
+// One stream tells what changed, which is read again: soon where it is shown, later where it may come to be. A hidden page asks
+// nothing.
 import { given, refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 

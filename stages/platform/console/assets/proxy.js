@@ -1,6 +1,6 @@
 import { signedOut, signIn } from "./swap.js";
 
-// Asks the app proxy of a runtime as whoever is signed in: the platform knows the query by its name, and passes it on.
+// Asks the app proxy of a runtime as whoever is signed in: the platform knows the query by its name.
 export async function send(runtime, documentId, variables, more = {}) {
   const url = `/2.0/api/runtimes/${encodeURIComponent(runtime)}/app-proxy/graphql`;
   const headers = { "content-type": "application/json", accept: "application/json", ...more.headers };

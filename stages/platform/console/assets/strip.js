@@ -1,4 +1,4 @@
-// The two handles of an application's life: dragged, or moved by the arrow keys from change to change.
+// The two handles of an application's life: dragged, or moved by the arrow keys.
 import { go } from "./swap.js";
 import { moment } from "./time.js";
 

@@ -5,7 +5,7 @@ import { tell } from "./time.js";
 let latest = 0;
 // So many pages that somebody went to have not come yet.
 let coming = 0;
-// Counts how often the page was read again, and the newest of these that is shown: none before it is shown after it.
+// How often the page was read again, and the newest of these that is shown.
 let refreshes = 0;
 let newest = 0;
 // The address that is shown.
@@ -47,7 +47,7 @@ async function read(url, mine) {
   }
   const page = await parsed(response);
   if (mine !== latest) return null;
-  if (!page.querySelector("#main")) throw new Error(`The platform answered ${response.status}, which is no page.`);
+  if (!page.querySelector("nav.side")) throw new Error(`The platform answered ${response.status}, which is no page.`);
   return page;
 }
 
@@ -89,7 +89,7 @@ export async function go(url, { replace = false, keep = false, scroll = true, re
   arrive();
 }
 
-// Whoever came by a link that is gone with its page begins at what is new, and hears what it is.
+// Whoever came by a link that is gone begins at what is new.
 function arrive() {
   if (document.activeElement === document.body) document.querySelector("main").focus({ preventScroll: true });
 }

@@ -1,4 +1,4 @@
-// Times: the server writes UTC, the reader sees their own zone; "4 min" stays true while the page is open.
+// Times: the server writes UTC, the reader sees their own zone.
 
 function ago(at) {
   const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));

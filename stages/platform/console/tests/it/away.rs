@@ -8,12 +8,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::acts::listen;
 use crate::browser::Browser;
 use crate::journey::sign_in;
 use crate::sample::Sample;
 use crate::served::Served;
 
 const BAD_GATEWAY: &str = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 32\r\nConnection: close\r\n\r\n<html><h1>502 Bad Gateway</h1>\r\n";
+
+/// As a platform answers that cannot say whose session it is, while its store is away: without what stands around pages.
+const NOT_NOW: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\nContent-Length: 41\r\nConnection: close\r\n\r\n<main id=\"main\"><h1>Not now</h1></main>\r\n";
 
 /// What people reach a platform by.
 struct Ingress {
@@ -202,5 +206,26 @@ async fn a_stream_that_is_refused_or_lost_unnoticed_is_begun_anew_by_the_page_af
     ingress.away.send_replace(None);
     does("dispatchEvent(new Event('online'))").await;
     browser.until("heard === 2 && document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_stays_whole_while_the_store_of_its_platform_is_away() {
+    let (ingress, served) = Ingress::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}/applications", ingress.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    listen(&browser).await;
+    let ways = "[...document.querySelectorAll('nav.side li')].map((one) => one.textContent).join()";
+    let before = browser.client.execute(&format!("return {ways}"), vec![]).await.unwrap();
+    assert!(before.as_str().unwrap().contains("Sign out"), "{before}");
+    ingress.away.send_replace(Some(NOT_NOW));
+    browser.press("nav.side a[href='/deployments']").await;
+    browser.until("window.said[0] === 'The platform answered 503, which is no page.'").await;
+    assert_eq!(browser.client.execute(&format!("return {ways}"), vec![]).await.unwrap(), before);
+    ingress.away.send_replace(None);
+    browser.press("nav.side a[href='/deployments']").await;
+    browser.until(&format!("location.pathname === '/deployments' && {ways} === {before}")).await;
     browser.close().await;
 }

@@ -13,8 +13,9 @@ import { start as palette } from "./palette.js";
 import { start as strip } from "./strip.js";
 
 if (document.querySelector("nav.side")) {
-  for (const begin of [time, swap, filter, forms, acts, events, files, git, strip, keys, palette, live]) begin();
+  for (const begin of [time, swap, filter, acts, events, files, git, strip, keys, palette, live]) begin();
 }
+forms();
 document.addEventListener("click", ({ target }) => {
   const of = target.closest("[data-copy]");
   if (of) copy(of.dataset.copy, () => { of.textContent = "Copied"; }, of.previousElementSibling);

@@ -2,7 +2,7 @@
 import { frame, part } from "./dialog.js";
 import { given } from "./swap.js";
 
-// What is going to happen, and the choice: the form's own button says it again.
+// What is going to happen, and the choice.
 function ask(form, button) {
   const { dialog, body, acts } = frame(button?.getAttribute("aria-label") ?? button?.textContent ?? "");
   const leave = part("button", "Leave it ", { value: "no", autofocus: "" });
@@ -16,7 +16,7 @@ function ask(form, button) {
   dialog.showModal();
 }
 
-let timer;
+let timer, sent;
 let latest = 0;
 async function preview(form) {
   const mine = ++latest;
@@ -29,10 +29,15 @@ async function preview(form) {
 
 export function start() {
   document.addEventListener("submit", (event) => {
-    const form = event.target.closest("[data-confirm]");
-    if (!form) return;
-    event.preventDefault();
-    ask(form, event.submitter);
+    const { target: form, submitter } = event;
+    const asks = form.dataset.confirm;
+    // What one click makes, such as a token, another does not take away.
+    if (asks || sent === form) event.preventDefault();
+    if (asks) ask(form, submitter);
+    else if (form.method === "post") {
+      sent = form;
+      setTimeout(() => { sent = null; }, 5000);
+    }
   });
   document.addEventListener("input", (event) => {
     const form = event.target.closest("[data-preview]");

@@ -1,4 +1,4 @@
-// Somebody's own Git token at a runtime: connected, set, checked, and forgotten.
+// Somebody's own Git token at a runtime.
 import { asked, columns, line } from "./asked.js";
 import { button, empty, field, outward, part, propose } from "./dialog.js";
 import { ask } from "./proxy.js";
@@ -36,7 +36,7 @@ function set({ runtime, again }, { name, provider }) {
     what: `Make a token at a page of ${NAMES[provider] ?? provider}. Its provider is asked whether it may enough; then it is kept in ${runtime}, sealed, and nowhere else.`,
     wait: "",
     look: async (body) => {
-      field(body, "Token", { type: "password", name: "token" });
+      field(body, "Token", { type: "password", autocomplete: "new-password", name: "token" });
       if (provider === "BITBUCKET") field(body, "Whose it is: a user name, or an address with an API token", { name: "username" });
     },
     act: async (form) => {

@@ -171,6 +171,9 @@ async fn somebody_connects_an_account_sets_checks_and_forgets_a_token_and_the_pl
     browser
         .until("document.activeElement?.name === 'token' && document.activeElement.type === 'password'")
         .await;
+    // Browsers fill in the password of this page for `off`, and whoever sees dots alone sends it to the provider.
+    let filled = browser.find("#act [name=token]").await.attr("autocomplete").await.unwrap();
+    assert_eq!(filled.as_deref(), Some("new-password"));
     browser.what_keeps_out("a token", &mut found).await;
     browser.keys(&format!("secret-of-ada{enter}")).await;
     browser.until(&format!("{own}?.startsWith('yours, until ')")).await;

@@ -253,3 +253,28 @@ async fn whoever_is_at_a_row_by_the_keyboard_stays_there_when_the_order_changes(
     browser.until(&format!("document.activeElement === {basket}")).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_a_former_version_is_loaded_anew_with_its_scripts_unless_somebody_is_at_something() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}/applications?q=basket", served.url)).await.unwrap();
+    let live = "document.querySelector('[data-live]').dataset.state === 'live'";
+    let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    // It was loaded before the platform was upgraded.
+    let former = "window.is_former = true; document.querySelector('script[type=module]').src = '/assets/former/console.js'; \
+                  document.addEventListener('patched', () => { window.patched = true; });";
+    browser.until(live).await;
+    browser.client.execute(former, vec![]).await.unwrap();
+    browser.client.execute("document.getElementById('help').showModal()", vec![]).await.unwrap();
+    changes();
+    browser.until("window.is_former && window.patched").await;
+    browser.client.execute("document.getElementById('help').close()", vec![]).await.unwrap();
+    changes();
+    browser.until(&format!("!window.is_former && location.search === '?q=basket' && {live}")).await;
+    browser.client.execute(former, vec![]).await.unwrap();
+    browser.press("nav.side a[href='/deployments']").await;
+    browser.until(&format!("!window.is_former && location.pathname === '/deployments' && {live}")).await;
+    browser.close().await;
+}

@@ -96,7 +96,9 @@ impl Connection {
         let (limit, host) = (self.idle, &self.host);
         let hangs = || FetchError::Idle { host: host.clone(), limit };
         let read = async { tokio::time::timeout(limit, read).await.unwrap_or_else(|_| Err(hangs())) };
-        self.slot.wait(read).await
+        let bytes = self.slot.wait(read).await?;
+        self.slot.heard(bytes.as_ref().map_or(0, Bytes::len)).await?;
+        Ok(bytes)
     }
 
     pub(super) fn broken(&self, why: &str) -> FetchError {

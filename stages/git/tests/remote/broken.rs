@@ -260,6 +260,37 @@ async fn as_many_servers_that_hang_as_may_be_fetched_from_hold_up_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn as_many_servers_that_say_a_little_all_the_time_as_may_be_fetched_from_hold_up_no_others() {
+    let (begins, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let forge = Forge::new();
+    forge.repository("a");
+    let well = Serving::new(&forge).http().await;
+    let cache = Cache::new(|config| config.concurrent = 2).await;
+    let mut dripping = tokio::task::JoinSet::new();
+    for _ in 0..2 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = address(&format!("http://{}/a", listener.local_addr().unwrap()));
+        let (begins, checkouts) = (begins.clone(), cache.checkouts.clone());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_head(&mut stream).await;
+            let head =
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/x-git-upload-pack-advertisement\r\n\r\nfff0";
+            stream.write_all(head).await.unwrap();
+            let _ = begins.send(());
+            // A byte of a packet that is not whole for hours.
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        dripping.spawn(async move { checkouts.checkout(&url, "main").await.map(|_| ()) });
+        begun.recv().await.unwrap();
+    }
+    cache.checkout(&format!("{well}/a.git"), "main").await.unwrap();
+    assert!(dripping.try_join_next().is_none(), "both go on, without a slot");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_never_ends_is_ended() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();

@@ -16,7 +16,7 @@ pub(super) type Query = u32;
 /// The root of every [`PathTree`].
 pub(super) const ROOT: Node = 0;
 
-/// Patterns of one query, each of which is compared with every name in its directory: of more, each stands for the directory above it.
+/// Patterns of one query in one directory, each of which is compared with every name there: more of them stand for the directory.
 pub(super) const MAX_PATTERNS: usize = 64;
 
 #[derive(Default)]
@@ -59,12 +59,21 @@ impl PathTree {
                 tree.at_mut(node).some.push(SomeFiles { query, files });
                 tree.some.push(some.clone());
             }
-            let patterns = paths.all.iter().filter(|path| is_pattern(path.as_bytes())).count();
             // What leads out of the repository is nothing of it.
-            for path in paths.all.iter().filter_map(|path| join("", path)) {
-                let mut parts = parts(&path);
-                if patterns > MAX_PATTERNS {
-                    parts.truncate(parts.iter().position(|part| is_pattern(part)).unwrap_or(parts.len()));
+            let paths: Vec<String> = paths.all.iter().filter_map(|path| join("", path)).collect();
+            let mut paths: Vec<Vec<&[u8]>> = paths.iter().map(|path| parts(path)).collect();
+            let mut patterns: HashMap<Vec<&[u8]>, usize> = HashMap::new();
+            for parts in &paths {
+                if let Some(above) = above_pattern(parts) {
+                    *patterns.entry(above.to_vec()).or_default() += 1;
+                }
+            }
+            for parts in &mut paths {
+                let above = above_pattern(parts);
+                let many =
+                    above.filter(|above| patterns.get(*above).is_some_and(|count| *count > MAX_PATTERNS));
+                if let Some(length) = many.map(<[&[u8]]>::len) {
+                    parts.truncate(length);
                 }
                 let node = parts.iter().fold(ROOT, |node, part| tree.child(node, part));
                 let owners = &mut tree.at_mut(node).owners;
@@ -166,6 +175,11 @@ impl PathTree {
     pub(super) fn goes_on(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| !self.at(*node).children.is_empty() || !self.at(*node).patterns.is_empty())
     }
+}
+
+/// The directory whose names are compared with the first pattern of a path.
+fn above_pattern<'p, 'n>(parts: &'p [&'n [u8]]) -> Option<&'p [&'n [u8]]> {
+    parts.iter().position(|part| is_pattern(part)).and_then(|first| parts.get(..first))
 }
 
 fn parts(path: &str) -> Vec<&[u8]> {

@@ -355,14 +355,17 @@ fn of_some_files_of_a_directory_the_others_change_nothing() {
 }
 
 #[test]
-fn of_more_patterns_than_are_compared_each_stands_for_the_directory_it_is_in() {
+fn of_more_patterns_than_are_compared_in_one_directory_each_stands_for_that_directory() {
     let built = line(2, 2);
     let [from, to] = [0, 1].map(|n| built.commits[n].id);
     let of = |count: usize| {
         let patterns = (0..count).map(|n| format!("apps/1/none-{n}-*"));
-        Paths::from(patterns.chain(["docs/*.md".to_owned(), "apps/0".to_owned()]).collect::<Vec<_>>())
+        // Those of other directories are compared with other names, however many they are.
+        let elsewhere = (0..=MAX_PATTERNS).map(|n| format!("elsewhere/{n}/*.yaml"));
+        let others = ["*.none", "apps/*.none", "docs/*.md", "apps/0"].map(str::to_owned);
+        Paths::from(patterns.chain(elsewhere).chain(others).collect::<Vec<_>>())
     };
-    let paths = [of(MAX_PATTERNS - 1), of(MAX_PATTERNS)];
+    let paths = [of(MAX_PATTERNS), of(MAX_PATTERNS + 1)];
     let found = differing(&built.repository, from, to, &paths).unwrap();
     let changed: Vec<_> =
         found.into_iter().map(|found| found.map(|change| (change.paths, change.more_paths))).collect();

@@ -28,6 +28,7 @@ mod local;
 mod no_token;
 mod pack;
 mod packet;
+mod packs;
 mod prefix;
 mod push;
 mod scan;

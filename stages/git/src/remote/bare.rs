@@ -8,6 +8,7 @@ use git2::{ErrorCode, Oid, Reference, Repository, Sort};
 
 use super::advertised::Ref;
 use super::clone_dir::CloneDir;
+use super::packs::{packs, put_together};
 use super::{FetchError, RepositoryUrl};
 
 /// Commits that a server is told we have.
@@ -16,14 +17,14 @@ const HAVES: usize = 256;
 const MOST_TAGS: usize = 10_000;
 /// Commits that were fetched by their id and are remembered as tips.
 const SLOTS: u8 = 64;
-/// Packs of one clone. Each fetch adds one, and nothing puts them together: beyond, the clone is made anew as soon as nobody
-/// reads it.
+/// Packs of one clone. Each fetch adds one: beyond, they are put together as soon as nobody reads it, and where they cannot be, the
+/// clone is made anew.
 const MOST_PACKS: usize = 128;
 /// A file that says that a clone lacks something.
 const DAMAGED: &str = "damaged";
 
-/// Opens the clone for a fetch. One that cannot be opened, lacks something, or consists of too many parts is made anew: all
-/// it holds can be fetched again.
+/// Opens the clone for a fetch. The parts of one that consists of too many are put together. One that cannot be opened, or lacks
+/// something, is made anew: all it holds can be fetched again.
 pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repository, FetchError> {
     let directory = clone.path();
     let failed = |error: &std::io::Error| FetchError::cache(directory, error);
@@ -31,8 +32,11 @@ pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repositor
         && repository.odb().is_ok()
     {
         let damaged = is_damaged(directory);
-        if !damaged && packs(directory) <= MOST_PACKS {
+        if !damaged && packs(directory).len() <= MOST_PACKS {
             return Ok(repository);
+        }
+        if !damaged && clone.while_unread(|| {}) && put_together(clone, &repository) {
+            return open(directory);
         }
         match clone.take_away().map_err(|error| failed(&error))? {
             true => {}
@@ -97,11 +101,6 @@ fn remove_locks(directory: &Path, depth: usize) {
             let _ = fs::remove_file(&path);
         }
     }
-}
-
-fn packs(directory: &Path) -> usize {
-    let all = fs::read_dir(directory.join("objects/pack")).into_iter().flatten().flatten();
-    all.filter(|entry| entry.path().extension().is_some_and(|end| end == "pack")).count()
 }
 
 /// The commit that an id means, if it and its files are there: the object of an annotated tag means the one that the tag names.

@@ -41,6 +41,16 @@ impl CloneDir {
         std::ptr::eq(mark.as_ptr(), Arc::as_ptr(&reading)).then(|| reading.clone())
     }
 
+    /// Does something to the clone, unless somebody reads it; until it is done nobody begins to.
+    pub(super) fn while_unread(&self, act: impl FnOnce()) -> bool {
+        let reading = self.lock();
+        let unread = Arc::strong_count(&reading) == 1;
+        if unread {
+            act();
+        }
+        unread
+    }
+
     /// Takes the clone away and says so, unless somebody reads it.
     pub(super) fn take_away(&self) -> io::Result<bool> {
         let gone = self.path.with_extension("old.gone");

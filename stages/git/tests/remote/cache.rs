@@ -161,7 +161,7 @@ fn packs(clone: &std::path::Path) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clone_of_many_packs_is_made_anew_but_never_while_it_is_read() {
+async fn a_clone_of_many_packs_that_cannot_be_put_together_is_made_anew_but_never_while_it_is_read() {
     let forge = Forge::new();
     let path = forge.repository("a");
     let url = format!("{}/a.git", Serving::new(&forge).http().await);
@@ -192,6 +192,52 @@ async fn a_clone_of_many_packs_is_made_anew_but_never_while_it_is_read() {
     assert_eq!(again.commit, main);
     assert_eq!(text(&again, "a.yaml").await.as_deref(), Some("a: 1\n"));
     drop(fifth);
+    git(&clone, &["fsck", "--strict"]);
+}
+
+/// Adds so many packs to a clone, each of one object.
+fn add_packs_of_objects(clone: &std::path::Path, more: usize) -> Vec<git2::Oid> {
+    let repository = git2::Repository::open_bare(clone).unwrap();
+    let add = |n: usize| {
+        let id = repository.blob(format!("{n}: {}", "x".repeat(n)).as_bytes()).unwrap();
+        let mut pack = repository.packbuilder().unwrap();
+        pack.insert_object(id, None).unwrap();
+        pack.write(&clone.join("objects/pack"), 0o644).unwrap();
+        let text = id.to_string();
+        let (directory, name) = text.split_at(2);
+        std::fs::remove_file(clone.join("objects").join(directory).join(name)).unwrap();
+        id
+    };
+    (0..more).map(add).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_small_packs_of_a_clone_become_one_once_nobody_reads_it_and_nothing_is_asked_for_again() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let serving = Serving::new(&forge);
+    let url = format!("{}/a.git", serving.http().await);
+    let cache = Cache::new(|_| {}).await;
+    let first = cache.checkout(&url, "main").await.unwrap();
+    let (clone, main) = (first.directory().to_owned(), first.commit.to_string());
+    let added = add_packs_of_objects(&clone, 128);
+    commit(&path, "second", "b.yaml", "b: 1\n");
+    drop(cache.checkout(&url, "second").await.unwrap());
+    assert_eq!(packs(&clone), 130, "they stay as they are while it is read");
+    drop(first);
+    std::fs::write(clone.join("stays"), "").unwrap();
+    commit(&path, "third", "c.yaml", "c: 1\n");
+    let third = cache.checkout(&url, "third").await.unwrap();
+    // The sixteen largest, the one that was made of all others, and that of the fetch.
+    assert_eq!(packs(&clone), 18);
+    assert!(clone.join("stays").exists(), "it was not made anew");
+    let repository = git2::Repository::open_bare(&clone).unwrap();
+    assert!(added.iter().all(|id| repository.find_blob(*id).is_ok()));
+    assert_eq!(text(&third, "c.yaml").await.as_deref(), Some("c: 1\n"));
+    let requests = serving.requests();
+    let again = cache.checkout(&url, &main).await.unwrap();
+    assert_eq!(text(&again, "a.yaml").await.as_deref(), Some("a: 1\n"));
+    assert_eq!(serving.requests(), requests, "it is still here");
     git(&clone, &["fsck", "--strict"]);
 }
 

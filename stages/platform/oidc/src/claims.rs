@@ -53,17 +53,22 @@ impl OtherClaims {
 
     /// Whether a claim says yes, in whichever way that is written.
     pub(crate) fn is_yes(&self, claim: &str) -> bool {
-        match self.all.get(claim) {
-            Some(Value::Bool(is)) => *is,
-            Some(Value::Number(number)) => number.as_u64() == Some(1),
-            Some(Value::String(text)) => text == "true" || text == "1",
-            _ => false,
-        }
+        self.all.get(claim).is_some_and(is_yes)
     }
 
     /// Whether a claim stands elsewhere (OpenID Connect Core, 5.6.2): Entra ID leaves out the groups of whoever is in more than 200.
     pub(crate) fn is_elsewhere(&self, claim: &str) -> bool {
         self.all.get("_claim_names").is_some_and(|names| names.get(claim).is_some())
+    }
+}
+
+/// Whether that says yes, in whichever way it is written.
+pub(crate) fn is_yes(value: &Value) -> bool {
+    match value {
+        Value::Bool(is) => *is,
+        Value::Number(number) => number.as_u64() == Some(1),
+        Value::String(text) => text.eq_ignore_ascii_case("true") || text == "1",
+        _ => false,
     }
 }
 
@@ -124,6 +129,7 @@ mod tests {
             ("true", true),
             ("1", true),
             (r#""true""#, true),
+            (r#""True""#, true),
             (r#""1""#, true),
             ("false", false),
             ("0", false),

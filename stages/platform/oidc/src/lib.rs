@@ -13,6 +13,7 @@ mod error;
 mod issuer;
 mod peer;
 mod provider;
+mod told;
 
 pub use attempt::{ATTEMPT_LASTS, Attempt};
 pub use claims::Claims;

@@ -12,33 +12,12 @@ use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 use serde_json::{Map, Value};
 use stages_client::{BuildError, Client, Config, Fault, HttpError, Target, TargetError, Url};
 
+use crate::told::answer_as_read;
+
 /// The most that an answer may be long: keys and claims are in it.
 const BODY: usize = 1 << 20;
 /// Hosts that a provider may stand at.
 const HOSTS: usize = 8;
-/// What a provider says and nobody reads here: written otherwise than the standard says, it would spoil all of an answer.
-const UNREAD: [&str; 20] = [
-    "address",
-    "birthdate",
-    "birthday",
-    "expires_in",
-    "family_name",
-    "gender",
-    "given_name",
-    "locale",
-    "middle_name",
-    "name",
-    "nickname",
-    "phone_number",
-    "phone_number_verified",
-    "picture",
-    "profile",
-    "refresh_token",
-    "scope",
-    "updated_at",
-    "website",
-    "zoneinfo",
-];
 
 /// What calls a provider.
 #[derive(Debug)]
@@ -133,9 +112,8 @@ impl Peer {
 /// An answer without what nobody reads. Some say who somebody is by a token that they signed: which of the two it is stands in the
 /// answer, whatever its head says.
 fn looked_at(body: &[u8]) -> HttpResponse {
-    if let Ok(mut told) = serde_json::from_slice::<Map<String, Value>>(body) {
-        told.retain(|name, _| !UNREAD.contains(&name.as_str()));
-        return HttpResponse::new(Value::Object(told).to_string().into_bytes());
+    if let Ok(told) = serde_json::from_slice::<Map<String, Value>>(body) {
+        return HttpResponse::new(Value::Object(answer_as_read(told)).to_string().into_bytes());
     }
     let body = body.trim_ascii();
     let mut answer = HttpResponse::new(body.to_vec());

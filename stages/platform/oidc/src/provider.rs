@@ -14,10 +14,10 @@ use openidconnect::core::{
 };
 use openidconnect::{
     AuthType, AuthorizationCode, ClaimsVerificationError, Client, ClientId, ClientSecret, CsrfToken,
-    DiscoveryError, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, IdToken,
-    IdTokenClaims, IdTokenFields, Nonce, OAuth2TokenResponse as _, PkceCodeChallenge, PkceCodeVerifier,
-    RedirectUrl, RequestTokenError, Scope, SignatureVerificationError, StandardErrorResponse,
-    StandardTokenResponse, UserInfoClaims, UserInfoError,
+    DiscoveryError, EndpointMaybeSet, EndpointNotSet, EndpointSet, IdToken, IdTokenClaims, IdTokenFields,
+    JsonWebKey as _, Nonce, OAuth2TokenResponse as _, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl,
+    RequestTokenError, Scope, SignatureVerificationError, StandardErrorResponse, StandardTokenResponse,
+    UserInfoClaims, UserInfoError,
 };
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_client::Token;
@@ -30,6 +30,7 @@ use crate::claims::{Claims, OtherClaims};
 use crate::error::{OidcError, TokenFault, UserInfoFault, called, word};
 use crate::issuer::Issuer;
 use crate::peer::{CallError, Caller, Peer};
+use crate::told::OriginalToken;
 
 /// So many are asked about at a time; one more waits.
 const AT_A_TIME: usize = 8;
@@ -50,12 +51,12 @@ const SIGNED_BY: [CoreJwsSigningAlgorithm; 9] = [
 /// By this claim Entra ID says that an address is verified, where it is told to: the standard's `email_verified` it never sends.
 const VERIFIED_AT_ENTRA: &str = "xms_edov";
 
-type SignedToken =
+type ReadToken =
     IdToken<OtherClaims, CoreGenderClaim, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm>;
 type Tokens = StandardTokenResponse<
     IdTokenFields<
         OtherClaims,
-        EmptyExtraTokenFields,
+        OriginalToken,
         CoreGenderClaim,
         CoreJweContentEncryptionAlgorithm,
         CoreJwsSigningAlgorithm,
@@ -248,6 +249,7 @@ impl Provider {
         let tokens = asked.request_async(&http).await;
         let tokens: Tokens = tokens.map_err(|error| self.exchange_failed(error, client.auth_type()))?;
         let token = tokens.extra_fields().id_token().ok_or_else(|| self.fault(TokenFault::None))?;
+        let token = (token, tokens.extra_fields().extra_fields());
         let nonce = Nonce::new(attempt.nonce.clone());
         let mut verified = self.verified(&metadata, &secret, token, &nonce);
         if matches!(&verified, Err(ClaimsVerificationError::SignatureVerification(why)) if is_of_keys(why)) {
@@ -313,19 +315,29 @@ impl Provider {
         }
     }
 
+    /// What an ID token says that was signed as it came, and is read without what nobody reads.
     fn verified<'t>(
         &self,
         metadata: &CoreProviderMetadata,
         secret: &SecretString,
-        token: &'t SignedToken,
+        (token, original): (&'t ReadToken, &OriginalToken),
         nonce: &Nonce,
     ) -> Result<&'t IdClaims, ClaimsVerificationError> {
-        let offered = metadata.id_token_signing_alg_values_supported();
-        let taken = SIGNED_BY.into_iter().filter(|one| offered.contains(one));
         let client = self.client(metadata, secret);
         // Some name all clients of a project in it: whom it was issued to stands apart then.
-        let verifier = client.id_token_verifier().set_allowed_algs(taken);
-        let told = token.claims(&verifier.set_other_audience_verifier_fn(|_| true), nonce)?;
+        let verifier = client.id_token_verifier().set_other_audience_verifier_fn(|_| true);
+        let bad = ClaimsVerificationError::SignatureVerification;
+        let alg = token.signing_alg().map_err(bad)?;
+        let is_offered = metadata.id_token_signing_alg_values_supported().contains(alg);
+        if !is_offered || !SIGNED_BY.contains(alg) {
+            let why = "it is signed in another way".to_owned();
+            return Err(bad(SignatureVerificationError::DisallowedAlg(why)));
+        }
+        let (signed, signature) = original.signed().ok_or(bad(SignatureVerificationError::NoSignature))?;
+        let key = token.signing_key(&verifier).map_err(bad)?;
+        key.verify_signature(alg, signed.as_bytes(), &signature).map_err(bad)?;
+        // As it is read nobody has signed it.
+        let told = token.claims(&verifier.clone().insecure_disable_signature_check(), nonce)?;
         let is_ours = |id: &str| id == self.0.config.client_id;
         let is_shared = told.audiences().iter().any(|one| !is_ours(one.as_str()));
         if is_shared && !told.authorized_party().is_some_and(|party| is_ours(party.as_str())) {

@@ -354,7 +354,11 @@ async fn what_is_written_otherwise_than_the_standard_says_keeps_nobody_out_where
     let (served, provider, _) = served(Timestamp::now, |by| by).await;
     for odd in [
         json!({ "twist": { "updated_at": "2025-12-23T10:59:07.841Z" } }),
+        json!({ "twist": { "updated_at": "1700000000", "auth_time": "1700000000" } }),
+        json!({ "twist": { "acr": 1, "amr": "pwd", "address": "a street", "phone_number_verified": 1 } }),
+        json!({ "twist": { "name#de": ["Mia"], "preferred_username#de": "mia" } }),
         json!({ "twist": { "email": "mia@example.com", "email_verified": "true" } }),
+        json!({ "twist": { "email": "mia@example.com", "email_verified": 1 } }),
         json!({ "twist": null, "answer": { "expires_in": "3599" } }),
         json!({ "answer": { "scope": ["openid", "profile"] } }),
         json!({ "answer": null, "signs": true }),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Attempt, Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report,
-    Sample, Shipment, StageError, Step, Timestamp, Trace, Version, traced,
+    Attempt, Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Peer, Reason, Record, Refused,
+    Report, Sample, Shipment, StageError, Step, Timestamp, Trace, Version, traced,
 };
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -83,7 +83,8 @@ impl Teller<'_> {
             Verdict::Reject { reason } => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
         };
         self.shared.metrics.report(kind, result);
-        self.log.tally.report(verdict.reason().map_or(Ok(()), Err));
+        let sink = Peer::new(self.shared.sink.name());
+        self.log.tally.report(sink, verdict.reason().map_or(Ok(()), Err));
         self.tell(step);
     }
 }

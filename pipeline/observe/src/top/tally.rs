@@ -47,11 +47,11 @@ impl Tally {
         }
     }
 
-    /// A report was sent, and acknowledged or not.
-    pub fn report(&mut self, answer: Result<(), Reason>) {
+    /// A report was sent to this sink, and acknowledged or not.
+    pub fn report(&mut self, sink: Peer, answer: Result<(), Reason>) {
         match answer {
             Ok(()) => self.reports += 1,
-            Err(reason) => self.fail(Peer::PLATFORM, reason),
+            Err(reason) => self.fail(sink, reason),
         }
     }
 

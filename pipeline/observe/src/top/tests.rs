@@ -51,9 +51,9 @@ fn each_list_has_its_own_order() {
     ] {
         let mut tally = Tally::new(9);
         calls.iter().for_each(|call| tally.call(call));
-        tally.report(Ok(()));
-        tally.report(Err(Reason::Refused));
-        tally.report(Err(Reason::Refused));
+        tally.report(Peer::new("nats"), Ok(()));
+        tally.report(Peer::new("nats"), Err(Reason::Refused));
+        tally.report(Peer::new("nats"), Err(Reason::Refused));
         top.attempt(&key(name), &tally, Duration::from_secs(5));
     }
     top.not_read(&key("quiet"), Reason::Forbidden, Duration::from_secs(6), at(6));
@@ -82,7 +82,7 @@ fn each_list_has_its_own_order() {
     let expected = [
         (Peer::new("argocd"), Reason::Timeout, 1, "calm", 9),
         (Peer::KUBERNETES, Reason::Forbidden, 1, "quiet", 0),
-        (Peer::PLATFORM, Reason::Refused, 4, "calm", 9),
+        (Peer::new("nats"), Reason::Refused, 4, "calm", 9),
     ];
     assert_eq!(errors, expected);
 }

@@ -23,7 +23,9 @@ use crate::file_lock::{FileLock, lock, turn};
 use crate::limits::{self, Limits};
 use crate::lock_wait;
 use crate::migrations::MIGRATIONS;
-use crate::server::{ServerPool, address, is_unverified, name, of_url, options_of, unconnected, url_in};
+use crate::server::{
+    ServerPool, address, is_unverified, name, of_url, options_of, unconnected, unknown_parameters, url_in,
+};
 
 /// Connections that read what somebody asks for, beside the one that writes.
 const READERS: u32 = 4;
@@ -247,6 +249,13 @@ async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOption
     if is_unverified(url, &options) {
         tracing::warn!(
             "Postgres is not verified by the authorities that its URL names: give sslmode=verify-ca or verify-full"
+        );
+    }
+    let unknown = unknown_parameters(url);
+    if !unknown.is_empty() {
+        tracing::warn!(
+            parameters = unknown.join(", "),
+            "nothing is done by these parameters of the URL of Postgres"
         );
     }
     // The pool would wait for one that does not run as for one that starts, and not say why.

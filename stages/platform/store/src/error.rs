@@ -22,6 +22,12 @@ pub enum StoreError {
          with what is special in the password percent-encoded, such as %2F for /"
     )]
     Url(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// Postgres is asked for at more than one host.
+    #[error(
+        "the URL of the store (platformServer.store.postgresUrl, or its file) names several hosts, and one is connected to: name the \
+         address that leads to whichever takes writes, as of a cluster, a Service or a proxy"
+    )]
+    Hosts,
     /// Postgres cannot be connected to.
     #[error("cannot connect to Postgres at {address}")]
     Unconnected {

@@ -17,6 +17,24 @@ use crate::limits::Limits;
 
 /// What a URL calls the file of certificate authorities.
 const AUTHORITIES: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
+/// What a URL may say behind its `?`, beside those and `options[NAME]`.
+const PARAMETERS: [&str; 15] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "statement-cache-capacity",
+    "user",
+];
 
 /// Connections of one kind to a server; cloning shares.
 #[derive(Debug, Clone)]
@@ -105,10 +123,39 @@ pub(crate) fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
     if !["postgres", "postgresql"].contains(&&*scheme.to_ascii_lowercase()) || is_cut(rest) {
         return Err(StoreError::Url(None));
     }
-    url.parse::<PgConnectOptions>().map_err(|error| match error {
+    let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let hosts = before.split_once('/').map_or(before, |(hosts, _)| hosts);
+    let hosts = hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts);
+    if hosts.contains(',') {
+        return Err(StoreError::Hosts);
+    }
+    // Of what it does not know the client would log the value.
+    let known: Vec<&str> = query.split('&').filter(|pair| is_known(pair)).collect();
+    let known = format!("{scheme}://{before}?{}", known.join("&"));
+    let options = known.parse::<PgConnectOptions>().map_err(|error| match error {
         sqlx::Error::Configuration(why) => StoreError::Url(Some(why)),
         error => StoreError::Url(Some(error.into())),
-    })
+    })?;
+    if options.get_socket().is_none() && options.get_host().contains(',') {
+        return Err(StoreError::Hosts);
+    }
+    Ok(options)
+}
+
+/// The parameters of a URL that nothing is done by, without their values.
+pub(crate) fn unknown_parameters(url: &str) -> Vec<&str> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let unknown = query.split('&').filter(|pair| !pair.is_empty() && !is_known(pair));
+    unknown.map(name_of).collect()
+}
+
+fn name_of(pair: &str) -> &str {
+    pair.split_once('=').map_or(pair, |(name, _)| name)
+}
+
+fn is_known(pair: &str) -> bool {
+    let name = name_of(pair);
+    PARAMETERS.contains(&name) || AUTHORITIES.contains(&name) || name.starts_with("options[")
 }
 
 /// Whether authorities are named that nobody is verified by: libpq verifies a server then, this client in other modes alone.
@@ -116,10 +163,13 @@ pub(crate) fn is_unverified(url: &str, options: &PgConnectOptions) -> bool {
     matches!(options.get_ssl_mode(), PgSslMode::Require) && names_authorities(url)
 }
 
-/// Whether there is a `/` or a `#` in its password, which would end there: what is behind would be taken for a name of a database.
+/// Whether there is a `/`, `?` or `#` in its password, which would end there: what is behind would be taken for a name of a database, or
+/// of a parameter.
 fn is_cut(rest: &str) -> bool {
-    let before = rest.split_once('?').map_or(rest, |(before, _)| before);
-    rest.contains('#') || before.split_once('/').is_some_and(|(_, name)| name.contains('@'))
+    let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+    rest.contains('#')
+        || before.split_once('/').is_some_and(|(_, name)| name.contains('@'))
+        || query.split('&').any(|pair| pair.contains('@') && !is_known(pair))
 }
 
 /// Whether a file of certificate authorities is named, by the URL or by the environment.
@@ -144,6 +194,22 @@ pub(crate) fn address(options: &PgConnectOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_that_nothing_is_done_by_are_told_without_their_values() {
+        for (query, expected) in [
+            (
+                "sslmode=require&channel_binding=require&connect_timeout=10",
+                vec!["channel_binding", "connect_timeout"],
+            ),
+            ("options=-c%20search_path=a&options[geqo]=off&user=reader@db&sslrootcert=/etc/ca.pem", vec![]),
+            ("sslpassword=hidden&pgbouncer", vec!["sslpassword", "pgbouncer"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(unknown_parameters(&format!("postgres://db/fleet?{query}")), expected, "{query}");
+        }
+        assert!(unknown_parameters("postgres://db/fleet").is_empty());
+    }
 
     #[test]
     fn authorities_that_nobody_is_verified_by_are_noticed() {

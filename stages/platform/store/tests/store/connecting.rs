@@ -59,12 +59,13 @@ async fn an_address_that_is_none_of_postgres_is_refused_without_what_stands_in_i
         "postgres://reader:hid/den@localhost/fleet",
         "postgres://reader:12/hidden@localhost/fleet",
         "postgres://reader:12#hidden@localhost/fleet",
+        "postgres://reader:12?hidden@localhost/fleet",
         "",
     ] {
         assert_eq!(refused(url).await, (text.to_owned(), None), "{url}");
     }
     for (url, why) in [
-        ("postgres://reader:hid?den@localhost/fleet", "invalid port number"),
+        ("postgres://reader:hidden@localhost:none/fleet", "invalid port number"),
         (
             "postgresql://localhost/fleet?sslmode=some",
             "error with configuration: unknown value \"some\" for `ssl_mode`",
@@ -72,6 +73,36 @@ async fn an_address_that_is_none_of_postgres_is_refused_without_what_stands_in_i
     ] {
         assert_eq!(refused(url).await, (text.to_owned(), Some(why.to_owned())), "{url}");
     }
+}
+
+#[tokio::test]
+async fn several_hosts_are_refused_and_what_to_name_instead_is_told() {
+    let text = "the URL of the store (platformServer.store.postgresUrl, or its file) names several hosts, and one is connected to: name \
+                the address that leads to whichever takes writes, as of a cluster, a Service or a proxy";
+    for url in [
+        "postgres://reader:hid,den@one,other/fleet",
+        "postgres://one:5432,other:5433/fleet?target_session_attrs=read-write",
+        "postgres:///fleet?host=one,other",
+    ] {
+        assert_eq!(refused(url).await, (text.to_owned(), None), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn parameters_that_nothing_is_done_by_are_told_when_a_store_is_opened_and_their_values_are_not() {
+    let server = Server::start().await;
+    let url = format!("{}?channel_binding=require&sslpassword=hidden", server.database().await);
+    let log = NamedTempFile::new().unwrap();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(log.reopen().unwrap()));
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let opened = open(&Place::Postgres(url)).await;
+    drop(guard);
+    let said = std::fs::read_to_string(log.path()).unwrap();
+    let told = "nothing is done by these parameters of the URL of Postgres parameters=\"channel_binding, sslpassword\"";
+    assert!(said.contains(told) && !said.contains("hidden"), "{said}");
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    opened.close().await;
 }
 
 #[tokio::test]

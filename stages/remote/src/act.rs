@@ -140,6 +140,6 @@ mod tests {
         let ended = wait(&waiting, &screen, look).await;
         let text = "it has not taken effect within 5 s: nobody answered";
         assert!(matches!(ended, Err(RemoteError::NotMet(said)) if said == text));
-        assert_eq!(began.elapsed(), Duration::from_secs(5) + LAST);
+        assert_eq!(began.elapsed(), Duration::from_secs(5) + GRACE);
     }
 }

@@ -138,8 +138,19 @@ impl ArgoCd {
         self.about(app, Asked { query, ..Asked::get("refresh the application", &[]) }).await
     }
 
-    /// What a sync does; `options` are those of Argo CD's own request.
+    /// What a sync does; `options` are those of Argo CD's own request. Of an application that has several sources Argo CD passes over
+    /// a revision, and would sync it to those that it follows.
     pub(crate) async fn sync(&self, app: &Name, options: Value) -> Result<Value, ActError> {
+        if options.get("revision").and_then(Value::as_str).is_some_and(|revision| !revision.is_empty()) {
+            let found = self.application(app).await?;
+            let SyncedSources { all, are_several, .. } = synced_sources(&found["spec"]);
+            if are_several {
+                let sources = all.len();
+                return Err(ActError::Wrong(format!(
+                    "the application has {sources} sources, of which one revision says nothing: leave it out"
+                )));
+            }
+        }
         self.post(app, "sync the application", "sync", options).await
     }
 

@@ -42,6 +42,28 @@ async fn a_sync_says_all_that_was_asked_for_as_argo_cd_takes_it() {
     );
 }
 
+/// Argo CD takes the revision for one of a single source, passes over it, and syncs to what the sources follow.
+#[tokio::test]
+async fn an_application_of_several_sources_is_synced_to_no_single_revision() {
+    let running = Running::start().await;
+    let sync = |name: &str, revision: &str| {
+        let of = format!(r#"application: {{namespace: "argocd", name: "{name}"}}"#);
+        format!(
+            r#"mutation {{ syncApplication({of}, options: {{revision: "{revision}"}}) {{ metadata {{ name }} }} }}"#
+        )
+    };
+    let said = "the application has 2 sources, of which one revision says nothing: leave it out";
+    assert_eq!(
+        running.refused(&running.admin, &sync("pair", "v1")).await,
+        (said.to_owned(), "BAD_REQUEST".to_owned())
+    );
+    assert!(running.argocd.take().is_empty());
+    running.data(&running.admin, &sync("pair", "")).await;
+    // What Argo CD writes to a branch is one source, whatever stands beside it.
+    running.data(&running.admin, &sync("wet", "v1")).await;
+    assert_eq!(running.argocd.take().len(), 2);
+}
+
 #[tokio::test]
 async fn an_operation_that_is_begun_is_known_by_when_the_one_before_it_started() {
     let running = Running::start().await;

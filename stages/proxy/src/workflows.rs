@@ -21,9 +21,12 @@ const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
 const PEER: &str = "Argo Workflows";
 /// Workflows of a list that are read at a time.
 const AT_ONCE: usize = 8;
-/// What the controller keeps of a workflow in its labels; a workflow that begins has none of it.
-const OF_A_RUN: [&str; 3] = [
+/// What the controller keeps of a workflow in its labels, and who began it; a workflow that begins has none of it.
+const OF_A_RUN: [&str; 6] = [
     "workflows.argoproj.io/completed",
+    "workflows.argoproj.io/creator",
+    "workflows.argoproj.io/creator-email",
+    "workflows.argoproj.io/creator-preferred-username",
     "workflows.argoproj.io/phase",
     "workflows.argoproj.io/workflow-archiving-status",
 ];
@@ -235,7 +238,9 @@ impl Workflows {
             Some(prefix) if !prefix.is_empty() => prefix.to_owned(),
             _ => format!("{name}-"),
         };
-        self.make(namespace, json!({"generateName": prefix, "labels": labels}), spec).await
+        // Templates may refer to its annotations.
+        let metadata = json!({"generateName": prefix, "labels": labels, "annotations": kept("annotations")});
+        self.make(namespace, metadata, spec).await
     }
 
     /// Lines of the logs of a workflow's pods, for at most so long.
@@ -275,12 +280,14 @@ fn resumed(workflow: &Value) -> Result<Value, ActError> {
         node.get("type") == Some(&json!("Suspend")) && node.get("phase") == Some(&json!("Running"))
     };
     let now = Timestamp::now().strftime("%FT%TZ").to_string();
-    let ended: Map<String, Value> = nodes
-        .into_iter()
-        .flatten()
-        .filter(|(_, node)| waits(node))
-        .map(|(id, _)| (id.clone(), json!({"phase": "Succeeded", "finishedAt": now})))
-        .collect();
+    let mut ended = Map::new();
+    for (id, node) in nodes.into_iter().flatten().filter(|(_, node)| waits(node)) {
+        let mut end = json!({"phase": "Succeeded", "finishedAt": now});
+        if let Some(parameters) = given(node)? {
+            end["outputs"] = json!({"parameters": parameters});
+        }
+        ended.insert(id.clone(), end);
+    }
     let held = workflow.pointer("/spec/suspend") == Some(&Value::Bool(true));
     if !held && ended.is_empty() {
         return Err(ActError::Wrong("the workflow is not suspended".to_owned()));
@@ -290,6 +297,34 @@ fn resumed(workflow: &Value) -> Result<Value, ActError> {
         patch.insert("status".to_owned(), json!({"nodes": ended}));
     }
     Ok(patch)
+}
+
+/// What a node that waits for somebody gives once it goes on: what somebody was to say is as its template has it where nobody does.
+/// Steps that follow would fail for want of it.
+fn given(node: &Value) -> Result<Option<Vec<Value>>, ActError> {
+    let Some(parameters) = node.pointer("/outputs/parameters").and_then(Value::as_array) else {
+        return Ok(None);
+    };
+    let is_there = |value: &&Value| !value.is_null();
+    let one = |parameter: &Value| {
+        let is_supplied = |from: &&Value| from.get("supplied").is_some_and(|supplied| !supplied.is_null());
+        let Some(from) = parameter.get("valueFrom").filter(is_supplied) else {
+            return Ok(parameter.clone());
+        };
+        let Some(value) = from.get("default").filter(is_there) else {
+            let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
+            return Err(ActError::Wrong(format!(
+                "the workflow waits for the value of {name}, which has no default: say it with `argo node set`"
+            )));
+        };
+        let mut said = parameter.clone();
+        if let Value::Object(fields) = &mut said {
+            fields.remove("valueFrom");
+            fields.insert("value".to_owned(), value.clone());
+        }
+        Ok(said)
+    };
+    parameters.iter().map(one).collect::<Result<Vec<_>, _>>().map(Some)
 }
 
 fn name_of(made: &Value) -> Result<String, ActError> {

@@ -494,3 +494,53 @@ async fn each_act_on_a_workflow_changes_what_its_controller_acts_on() {
     let missing = ("there is no workflow default/none".to_owned(), "NOT_FOUND".to_owned());
     assert_eq!(running.refused(&running.admin, none).await, missing);
 }
+
+/// What follows an approval asks what was said of it: a node that goes on without what it was to give lets the workflow fail there.
+#[tokio::test]
+async fn a_workflow_that_waits_for_a_value_goes_on_with_its_default_and_not_without_one() {
+    let running = Running::start().await;
+    let resume = async |parameter: Value| {
+        running.cluster.fill();
+        let outputs = json!({"exitCode": "0", "parameters": [{"name": "other", "value": "1"}, parameter]});
+        running.cluster.objects.lock().unwrap().get_mut(BUILD).unwrap()["status"]["nodes"]["n1"]["outputs"] =
+            outputs;
+        let act = r#"mutation { resumeWorkflow(namespace: "default", workflowName: "build") { metadata { name } } }"#;
+        let answer = running.ask(&running.admin, act).await;
+        let node = running.cluster.object(BUILD)["status"]["nodes"]["n1"].clone();
+        (answer["errors"][0]["message"].as_str().map(str::to_owned), node)
+    };
+    let (said, node) = resume(
+        json!({"name": "approve", "enum": ["YES", "NO"], "valueFrom": {"supplied": {}, "default": "NO"}}),
+    )
+    .await;
+    assert_eq!((said, &node["phase"]), (None, &json!("Succeeded")));
+    let approve = json!({"name": "approve", "enum": ["YES", "NO"], "value": "NO"});
+    let expected = json!({"exitCode": "0", "parameters": [{"name": "other", "value": "1"}, approve]});
+    assert_eq!(node["outputs"], expected);
+    let (said, node) = resume(json!({"name": "approve", "valueFrom": {"supplied": {}}})).await;
+    let why =
+        "the workflow waits for the value of approve, which has no default: say it with `argo node set`";
+    assert_eq!((said.as_deref(), &node["phase"]), (Some(why), &json!("Running")));
+    // Somebody has said it.
+    let (said, node) = resume(json!({"name": "approve", "value": "YES"})).await;
+    assert_eq!((said, &node["outputs"]["parameters"][1]["value"]), (None, &json!("YES")));
+}
+
+#[tokio::test]
+async fn a_workflow_is_begun_once_more_with_its_annotations_and_without_who_began_it() {
+    let running = Running::start().await;
+    running.cluster.fill();
+    {
+        let mut objects = running.cluster.objects.lock().unwrap();
+        let metadata = &mut objects.get_mut(DONE).unwrap()["metadata"];
+        metadata["annotations"] = json!({"ticket": "OPS-1"});
+        metadata["labels"]["workflows.argoproj.io/creator"] = "somebody-else".into();
+    }
+    let again =
+        r#"mutation { resubmitWorkflow(namespace: "default", workflowName: "done") { newWorkflowName } }"#;
+    running.data(&running.admin, again).await;
+    let made = running.cluster.object(&DONE.replace("/done", "/build-x7k2p"));
+    assert_eq!(made["metadata"]["annotations"], json!({"ticket": "OPS-1"}));
+    let labels = json!({"team": "shop", "workflows.argoproj.io/resubmitted-from-workflow": "done"});
+    assert_eq!(made["metadata"]["labels"], labels);
+}

@@ -1,6 +1,8 @@
 //! What a repository says of an application at another revision than the one that it follows, and what a sync there would make of
 //! what is live.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -12,10 +14,33 @@ pub(crate) struct Rendered {
     manifests: Vec<Value>,
 }
 
-/// Argo CD writes each as a text of JSON, and none at all as null.
+/// A manifest: a text of JSON, which the fork of the incumbent has beside what Git says of it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Manifest {
+    Text(String),
+    OfFork {
+        #[serde(rename = "compiledManifest")]
+        compiled: String,
+    },
+}
+
+/// Argo CD writes none at all as null. Of those that are of one object a sync takes the last; the fork has some twice.
 fn objects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
-    let texts = Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default();
-    texts.iter().map(|text| serde_json::from_str(text).map_err(serde::de::Error::custom)).collect()
+    let all = Option::<Vec<Manifest>>::deserialize(deserializer)?.unwrap_or_default();
+    let read = |manifest: &Manifest| -> Result<Value, D::Error> {
+        let (Manifest::Text(text) | Manifest::OfFork { compiled: text }) = manifest;
+        serde_json::from_str(text).map_err(serde::de::Error::custom)
+    };
+    let mut objects = all.iter().rev().map(read).collect::<Result<Vec<Value>, D::Error>>()?;
+    let mut seen = HashSet::new();
+    objects.retain(|object| {
+        let called = names(object);
+        // Hooks need not have a name before they are made.
+        called.last().is_some_and(String::is_empty) || seen.insert(called)
+    });
+    objects.reverse();
+    Ok(objects)
 }
 
 /// An object by its group, kind, namespace and name.
@@ -188,5 +213,30 @@ mod tests {
         assert_eq!(rest, [["apps", "StatefulSet", "other", "web"].map(str::to_owned)]);
         let none: Rendered = serde_json::from_value(json!({"manifests": null})).unwrap();
         assert_eq!(none.rest().count(), 0);
+    }
+
+    #[test]
+    fn manifests_of_the_fork_are_read_too_and_the_last_of_an_object_counts() {
+        let manifest = |image: &str| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "image": image}).to_string()
+        };
+        let of_fork = |compiled: String| json!({"compiledManifest": compiled, "rawManifest": "a: b", "path": "web.yaml"});
+        let nameless = json!({"kind": "Job", "metadata": {"generateName": "job-"}}).to_string();
+        let [one, two] = ["web:1", "web:2"].map(manifest);
+        for manifests in [
+            json!([one, two, nameless, nameless]),
+            json!([
+                of_fork(one.clone()),
+                of_fork(two.clone()),
+                of_fork(nameless.clone()),
+                of_fork(nameless.clone())
+            ]),
+        ] {
+            let mut rendered: Rendered = serde_json::from_value(json!({"manifests": manifests})).unwrap();
+            let called = Called { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
+            let found = rendered.take(called).unwrap();
+            assert_eq!(found["image"], "web:2");
+            assert_eq!(rendered.rest().count(), 2, "those without a name alone");
+        }
     }
 }

@@ -230,7 +230,14 @@ fn health(entry: &Value, tree: Option<&Value>) -> Option<Value> {
         return Some(unknown);
     };
     let healthy = || (text(entry, "status") == "Synced").then(|| serde_json::json!({"status": "Healthy"}));
-    node.get("health").filter(|health| !text(health, "status").is_empty()).cloned().or_else(healthy)
+    let is_missing = ["uid", "createdAt"].iter().all(|name| text(node, name).is_empty());
+    let is_missing = is_missing && entry.get("hook") != Some(&Value::Bool(true));
+    let missing = || is_missing.then(|| serde_json::json!({"status": "Missing"}));
+    node.get("health")
+        .filter(|health| !text(health, "status").is_empty())
+        .cloned()
+        .or_else(healthy)
+        .or_else(missing)
 }
 
 fn place(of: &Value) -> [String; 4] {

@@ -148,7 +148,7 @@ impl FetchPlan {
     /// The health of an entry; `None` where it has none.
     ///
     /// With health in the tree, a node without health is healthy once its entry is synced (it has none to
-    /// have), and an entry without a node is unknown.
+    /// have), missing where the cluster does not hold it, and an entry without a node is unknown.
     pub(super) fn health(&self, entry: &Entry) -> Option<Health> {
         if !self.app.health_in_tree {
             return health_of_entry(entry);
@@ -161,7 +161,8 @@ impl FetchPlan {
                 status: health.status.clone(),
                 message: self.redactor.text(&health.message).into_owned(),
             }),
-            None => (entry.status == "Synced").then(|| Health::of("Healthy")),
+            None if entry.status == "Synced" => Some(Health::of("Healthy")),
+            None => (!entry.hook && node.is_missing()).then(|| Health::of("Missing")),
         }
     }
 

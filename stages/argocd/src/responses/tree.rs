@@ -152,6 +152,11 @@ impl Tree {
 }
 
 impl Node {
+    /// Whether the cluster does not hold it, as nothing tells of its life there. Not every Argo CD says so as its health.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.by_uid.is_none() && self.created_at.is_empty()
+    }
+
     fn of(wire: NodeWire<'_>) -> Self {
         let parents = wire.parent_refs.unwrap_or_default().into_iter();
         let places = |of: ParentWire<'_>| {

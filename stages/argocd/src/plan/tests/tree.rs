@@ -55,8 +55,20 @@ fn health_is_that_of_the_node() {
 fn a_node_without_health_whose_entry_is_not_synced_has_none() {
     let mut store = store_with_health_in_tree();
     store["status"]["resources"][0]["status"] = json!("OutOfSync");
-    let (enriched, _) = run(&event(&store), None, responses(Value::Null, "Healthy"));
-    assert_eq!(health(&enriched, "Service"), Value::Null);
+    let of = |node: Value| {
+        let response = |fetch: &Fetch| match fetch {
+            Fetch::ResourceTree { .. } => body(json!({"nodes": [node]})),
+            fetch => healthy(fetch),
+        };
+        health(&run(&event(&store), None, response).0, "Service")
+    };
+    let node = json!({"version": "v1", "kind": "Service", "namespace": "store", "name": "web"});
+    let mut live = node.clone();
+    live["uid"] = json!("s1");
+    live["createdAt"] = json!("2026-11-21T09:00:00Z");
+    assert_eq!(of(live), Value::Null);
+    // Of what is not in the cluster Argo CD before 3.2 tells no health.
+    assert_eq!(of(node), "Missing");
 }
 
 #[test]

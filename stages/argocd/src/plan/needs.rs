@@ -375,10 +375,11 @@ fn failed(parsed: Option<&Parsed>, act: &'static str) -> Option<Want> {
     }
 }
 
-/// What Argo CD refuses of an application, as it does where the project is gone or does not allow it, and an answer that is too
-/// large are the same again until somebody changes something.
+/// What Argo CD refuses of an application is the same again until somebody changes something, as where its project is gone or does
+/// not allow it, where the account has no right to the project, or where the application is another Argo CD's; and so is an answer
+/// that is too large.
 fn is_waited_for(reason: Reason) -> bool {
-    !matches!(reason, Reason::Refused | Reason::TooLarge)
+    !matches!(reason, Reason::Refused | Reason::Forbidden | Reason::TooLarge)
 }
 
 fn health_of_entry(entry: &Entry) -> Option<Health> {

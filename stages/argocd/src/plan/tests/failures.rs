@@ -76,9 +76,10 @@ fn with_managed(response: Response) -> impl FnMut(&Fetch) -> Response {
 
 #[test]
 fn an_application_whose_states_are_not_held_is_reported_at_once_and_its_resources_once_they_are() {
-    // As Argo CD answers whose cache holds nothing, where the project does not allow the application, and with too much.
-    for response in [Response::NotHeld, Response::Failed(Reason::Refused), Response::Failed(Reason::TooLarge)]
-    {
+    // As Argo CD answers whose cache holds nothing, where a project does not allow the application, where it is another's or a right
+    // is missing, and with too much.
+    let failures = [Reason::Refused, Reason::Forbidden, Reason::TooLarge].map(Response::Failed);
+    for response in [Response::NotHeld].into_iter().chain(failures) {
         for (major, app) in [(2, store()), (3, store_with_health_in_tree())] {
             let event = event(&app);
             let (enriched, _) = run(&event, None, with_managed(response.clone()));

@@ -147,7 +147,7 @@ impl ArgoCd {
             if are_several {
                 let sources = all.len();
                 return Err(ActError::Wrong(format!(
-                    "the application has {sources} sources, of which one revision says nothing: leave it out"
+                    "the sources of the application are a list of {sources}, for which Argo CD passes over a revision: leave it out"
                 )));
             }
         }

@@ -52,7 +52,7 @@ async fn an_application_of_several_sources_is_synced_to_no_single_revision() {
             r#"mutation {{ syncApplication({of}, options: {{revision: "{revision}"}}) {{ metadata {{ name }} }} }}"#
         )
     };
-    let said = "the application has 2 sources, of which one revision says nothing: leave it out";
+    let said = "the sources of the application are a list of 2, for which Argo CD passes over a revision: leave it out";
     assert_eq!(
         running.refused(&running.admin, &sync("pair", "v1")).await,
         (said.to_owned(), "BAD_REQUEST".to_owned())

@@ -10,7 +10,6 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -43,6 +42,9 @@ pub struct Config {
     /// A tree, and the states of what is not in sync, are read for an application that did not change at most once in
     /// this time.
     pub look_every: Duration,
+    /// An application of which Argo CD holds nothing is not asked about again in this time: less than passes until it is looked at
+    /// again.
+    pub unheld_for: Duration,
 }
 
 impl Config {
@@ -55,12 +57,16 @@ impl Config {
             parents_bytes,
             generation_error: Duration::from_secs(60),
             look_every: Duration::from_secs(10),
+            unheld_for: Duration::from_secs(50),
         }
     }
 }
 
 /// Applications whose last look is remembered; one that is forgotten is looked at once more.
 const LOOKS: u64 = 2048;
+
+/// What is said of an application of which nothing is held is said of all of them.
+const UNHELD: &str = "states that are not held";
 
 /// So many others are waited for with the same fetch, one after the other, while none is told more than of itself.
 const LEADERS: usize = 3;
@@ -83,6 +89,8 @@ pub struct Fetcher {
     parents: SharedFetches<Parent>,
     /// Namespace and name of the applications whose tree or states were asked for just now.
     looks: TtlSet,
+    /// The same of those of which Argo CD held nothing just now.
+    unheld: TtlSet,
     sources: Option<Arc<dyn Sources>>,
 }
 
@@ -102,6 +110,7 @@ impl Config {
                 key.as_str().len() + uid.len()
             }),
             looks: TtlSet::new(LOOKS, self.look_every),
+            unheld: TtlSet::new(LOOKS, self.unheld_for),
             sources,
         }
     }
@@ -137,6 +146,9 @@ impl Fetcher {
     }
 
     async fn respond(&self, fetch: &Fetch, budget: &CallBudget, namespace: &str) -> Response {
+        if state_of(fetch).is_some_and(|app| self.unheld.contains(&(&app.namespace, &app.name))) {
+            return Response::NotHeld;
+        }
         match fetch {
             Fetch::ResourceTree { app, paced } | Fetch::ManagedResources { app, paced } => {
                 if !self.looks.insert(&(&app.namespace, &app.name)) && *paced {
@@ -225,12 +237,11 @@ impl Fetcher {
 
     async fn call(&self, fetch: &Fetch, budget: &CallBudget) -> Response {
         let path = fetch.path("");
-        let is_unheld = AtomicBool::new(false);
-        let judged = |reply: Reply| {
-            is_unheld.store(says_nothing_is_held(fetch, &reply), Ordering::Relaxed);
-            judge(fetch, reply, &self.seen)
-        };
-        match self.argocd.get(fetch.call(), &path, budget, judged).await {
+        match self.argocd.get(fetch.call(), &path, budget, |reply| judge(fetch, reply, &self.seen)).await {
+            Ok(Response::NotHeld) => {
+                self.note_unheld(fetch);
+                Response::NotHeld
+            }
             Ok(response) => self.with_sources(fetch, response).await,
             // A name that cannot be addressed, an empty revision for one, names nothing.
             Err(error) if matches!(error.fault(), Fault::Address(_)) => Response::NotFound,
@@ -240,11 +251,23 @@ impl Fetcher {
                     _ => fetch.call().as_str(),
                 };
                 self.argocd.say(&error, subject);
-                match error.status() {
-                    Some(500) if is_unheld.load(Ordering::Relaxed) => Response::NotHeld,
-                    _ => Response::Failed(error.reason()),
-                }
+                Response::Failed(error.reason())
             }
+        }
+    }
+
+    /// Argo CD holds nothing of an application, though it had it compared before it said so. That writes to the application, which the
+    /// watch shows: to ask with each such event would go on for ever.
+    fn note_unheld(&self, fetch: &Fetch) {
+        let Some(app) = state_of(fetch) else { return };
+        self.unheld.insert(&(&app.namespace, &app.name));
+        if self.argocd.is_news(Reason::ServerError, UNHELD) {
+            let (namespace, application) = (&app.namespace, &app.name);
+            tracing::warn!(
+                namespace,
+                application,
+                "the cache of argo cd holds nothing of an application: see its controller and redis; resources are reported once it does"
+            );
         }
     }
 
@@ -304,17 +327,8 @@ const UNKNOWN: i64 = 2;
 /// As Argo CD names the conditions of an application of which it holds no state.
 const NOT_COMPARED: [&str; 2] = ["comparisonerror: ", "invalidspecerror: "];
 
-/// As Argo CD says that its cache holds nothing, also after it had the application compared anew.
+/// As Argo CD says that its cache holds nothing, after it had the application compared anew.
 const NOT_HELD: &str = "cache: key is missing";
-
-/// Whether an answer says that there are no states of an application. Of the tree and of one resource it is a failure as any
-/// other: they hold nothing up.
-fn says_nothing_is_held(fetch: &Fetch, reply: &Reply) -> bool {
-    matches!(fetch, Fetch::ManagedResources { .. })
-        && reply.status() == 500
-        && serde_json::from_slice::<Refusal>(reply.body())
-            .is_ok_and(|refusal| [refusal.message, refusal.error].iter().any(|text| text.contains(NOT_HELD)))
-}
 
 /// What an answer means for a fetch; an error where another try, or somebody's act, is needed.
 fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, HttpError> {
@@ -341,6 +355,9 @@ fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, Ht
     let is_state = matches!(fetch, Fetch::ManagedResources { .. } | Fetch::ResourceTree { .. });
     if is_state && status == 500 && NOT_COMPARED.iter().any(|condition| says(condition)) {
         return Ok(Response::NotCompared);
+    }
+    if state_of(fetch).is_some() && status == 500 && says(NOT_HELD) {
+        return Ok(Response::NotHeld);
     }
     // What stands before Argo CD, what Argo CD stands on, or the account that asks may be what is not found:
     // that passes, or is put right.
@@ -372,6 +389,16 @@ fn not_an_object(body: &[u8]) -> Option<Fault> {
 fn is_gone(fetch: &Fetch, seen: &ObjectIndex) -> bool {
     let Some(app) = app_of(fetch) else { return true };
     Key::new(&app.namespace, &app.name).is_ok_and(|key| seen.get(&key).is_none())
+}
+
+/// Whose state is asked for: what Argo CD's controller keeps of an application in the cache.
+fn state_of(fetch: &Fetch) -> Option<&AppRef> {
+    match fetch {
+        Fetch::ManagedResources { app, .. }
+        | Fetch::ResourceTree { app, .. }
+        | Fetch::Resource { app, .. } => Some(app),
+        Fetch::Manifests { .. } | Fetch::RevisionMetadata { .. } | Fetch::Parent { .. } => None,
+    }
 }
 
 fn app_of(fetch: &Fetch) -> Option<&AppRef> {

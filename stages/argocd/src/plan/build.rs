@@ -94,7 +94,7 @@ impl FetchPlan {
         }
         let responses = [self.tree_response(), self.managed_response()];
         let skipped = responses.iter().any(|response| matches!(response, Some(Parsed::Skipped)));
-        missing |= matches!(self.tree_response(), Some(Parsed::Failed(_)));
+        missing |= matches!(self.tree_response(), Some(Parsed::Failed(_) | Parsed::NotHeld));
         let again = if skipped { Refetch::Paced(PACE) } else { Refetch::Incomplete };
         let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
         Enriched {
@@ -156,7 +156,7 @@ impl FetchPlan {
         let versions = self.versions();
         let failed = |parsed: Option<&Parsed>| match parsed {
             Some(Parsed::Manifests(manifests)) => manifests.sources_unknown,
-            parsed => matches!(parsed, Some(Parsed::Failed(_))),
+            parsed => matches!(parsed, Some(Parsed::Failed(_) | Parsed::NotHeld)),
         };
         let incomplete = !self.event.is_deleted()
             && (failed(versions)

@@ -223,7 +223,7 @@ impl FetchPlan {
         match self.tree_response() {
             None | Some(Parsed::Skipped) => false,
             // Nothing tells that a health moved; the tree is incomplete.
-            Some(Parsed::Failed(_) | Parsed::NotCompared) => !self.scope.quiet,
+            Some(Parsed::Failed(_) | Parsed::NotCompared | Parsed::NotHeld) => !self.scope.quiet,
             Some(_) => true,
         }
     }

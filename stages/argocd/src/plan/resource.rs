@@ -60,7 +60,7 @@ impl FetchPlan {
         let decision = self.decision_of_report(entry, health.as_ref());
         let desired = self.desired_of(&self.app, &entry.resource, managed);
         let incomplete = desired.incomplete
-            || matches!(self.tree_response(), Some(Parsed::Failed(_)))
+            || matches!(self.tree_response(), Some(Parsed::Failed(_) | Parsed::NotHeld))
             || self.lacks_commits(&self.app);
         let subject = Subject {
             resource: &entry.resource,

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::StreamExt as _;
 use pipeline_core::{Key, ObjectIndex, Outcome, Reason};
 use stages_argocd::client;
+use stages_argocd::fetch;
 use stages_argocd::plan::{Fetch, ResourceRef, Response};
 use stages_client::Token;
 use tokio::sync::Barrier;
@@ -95,15 +96,41 @@ async fn why_an_application_is_not_compared_is_an_answer_whatever_is_not_found()
             assert_eq!(once(&fetch, response).await, (Response::NotCompared, 1), "{why}");
         }
     }
-    // Of one resource it says nothing, and that the cache is empty may pass.
+    // Of one resource it says nothing. That the cache is empty may pass, and is told at once: Argo CD has had it filled before.
     let of_resource = || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "ComparisonError: x"));
     assert_eq!(once(&resource("store"), of_resource).await, (Response::Failed(Reason::ServerError), 3));
     let missing = || {
         let text = "error getting cached app managed resources: cache: key is missing";
         (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text))
     };
-    assert_eq!(once(&managed("store"), missing).await, (Response::NotHeld, 3));
-    assert_eq!(once(&tree("store"), missing).await, (Response::Failed(Reason::ServerError), 3));
+    for fetch in [managed("store"), tree("store"), resource("store")] {
+        assert_eq!(once(&fetch, missing).await, (Response::NotHeld, 1), "{fetch:?}");
+    }
+}
+
+/// Each question has Argo CD compare the application, which the watch shows as a change of it.
+#[tokio::test]
+async fn an_application_of_which_nothing_is_held_is_not_asked_about_with_each_event() {
+    let missing = |_: usize, path: &str| {
+        let text = "error getting cached app resource tree: cache: key is missing";
+        match path.contains("/store/") {
+            true => (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text)).into_response(),
+            false => "{}".into_response(),
+        }
+    };
+    let server = Server::new(missing).await;
+    let rig = Rig::of(&server).await;
+    for fetch in [tree("store"), managed("store"), tree("store")] {
+        assert_eq!(rig.fetch(&fetch).await, Response::NotHeld, "{fetch:?}");
+    }
+    assert_eq!(server.asked().len(), 1);
+    assert_eq!(rig.fetch(&tree("other")).await, body("{}"));
+    let brief = fetch::Config { unheld_for: Duration::from_nanos(1), ..crate::support::kept() };
+    let rig = Rig::new(server.config(), brief).await;
+    for asked in 3..5 {
+        assert_eq!(rig.fetch(&tree("store")).await, Response::NotHeld);
+        assert_eq!(server.asked().len(), asked, "it is asked again after a while");
+    }
 }
 
 #[tokio::test]

@@ -95,6 +95,32 @@ fn an_application_whose_states_are_not_held_is_reported_at_once_and_its_resource
 }
 
 #[test]
+fn neither_states_nor_health_of_what_is_not_held_are_made_up() {
+    let unheld = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } | Fetch::ResourceTree { .. } | Fetch::Resource { .. } => {
+            Response::NotHeld
+        }
+        fetch => healthy(fetch),
+    };
+    let mut app = store_with_health_in_tree();
+    let hook = json!({"group": "batch", "version": "v1", "kind": "Job", "namespace": "store", "name": "hook", "hook": true});
+    app["status"]["resources"].as_array_mut().unwrap().push(hook);
+    let known = remember(None, &run(&event(&app), None, healthy).0).unwrap();
+    app["metadata"]["resourceVersion"] = json!("11");
+    app["metadata"]["annotations"] = json!({"argocd.argoproj.io/refresh": "normal"});
+    let (enriched, _) = run(&event(&app), Some(&known), unheld);
+    assert_eq!(kinds(&enriched), ["Application"]);
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
+    let known = remember(Some(known), &enriched).unwrap();
+    // Only reconciled: nothing is known of health that moved, and it is looked at again.
+    app["metadata"]["resourceVersion"] = json!("12");
+    app["status"]["reconciledAt"] = json!("2026-11-21T12:01:00Z");
+    let (quiet, _) = run(&event(&app), Some(&known), unheld);
+    assert!(quiet.reports.is_empty());
+    assert_eq!(quiet.refetch, Some(Refetch::Incomplete));
+}
+
+#[test]
 fn what_may_have_drifted_is_looked_at_again_where_its_states_are_not_held() {
     let mut app = store();
     app["status"]["resources"][0]["status"] = json!("OutOfSync");

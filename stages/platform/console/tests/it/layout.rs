@@ -1,4 +1,5 @@
-//! How pages stand in a window, wide and narrow, on paper and without scripts: nothing is cut off that nothing leads to.
+//! How pages stand in a window, wide and narrow, on paper, without scripts and in colours of somebody's own: nothing is cut off that
+//! nothing leads to.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -144,5 +145,35 @@ async fn times_are_those_of_whoever_reads_and_a_page_is_whole_on_paper_and_witho
     browser.shot("without-scripts-1280").await;
     let page = browser.client.source().await.unwrap();
     assert!(page.contains("Without JavaScript"), "{page}");
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_chosen_is_seen_in_whatever_colours_somebody_has() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_280, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let own = json!({ "features": [{ "name": "forced-colors", "value": "active" }] });
+    browser.devtools("Emulation.setEmulatedMedia", own).await;
+    let application = "/applications/eu-1/argocd-production/payments?tab=resources";
+    browser.client.goto(&format!("{}{application}", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    assert_eq!(is(&browser, "matchMedia('(forced-colors: active)').matches").await, true);
+    let tab =
+        |css: &str| format!("getComputedStyle(document.querySelector('.tabs a{css}')).borderBottomColor");
+    let differ = format!("{} !== {}", tab("[aria-current]"), tab(":not([aria-current])"));
+    assert_eq!(is(&browser, &differ).await, true, "one tab alone is underlined");
+    browser.keys("j").await;
+    browser.until("document.querySelector('tr[aria-selected=true]')").await;
+    browser
+        .client
+        .execute("document.dispatchEvent(new KeyboardEvent('keydown', { key: ':' }))", vec![])
+        .await
+        .unwrap();
+    browser.until("document.querySelector('#found a[aria-selected=true]')").await;
+    for chosen in [".side a[aria-current]", "tr[aria-selected=true]", "#found a[aria-selected=true]"] {
+        let outline = format!("getComputedStyle(document.querySelector('{chosen}')).outlineStyle");
+        assert_eq!(is(&browser, &outline).await, "solid", "{chosen}");
+    }
     browser.close().await;
 }

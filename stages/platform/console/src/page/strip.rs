@@ -61,10 +61,10 @@ pub(crate) fn strip(
                 @let since = before.map_or(life.from, |before| before.finished.unwrap_or(before.at));
                 @let (revision, author) = (short(&deployment.change.revision), name(&deployment.change.author));
                 a.mark href=(link(since, deployment.finished.unwrap_or(deployment.at)))
-                    aria-label={"Compare before and after " (revision) @if !author.is_empty() { " by " (author) }} {
+                    aria-label={"Compare before and after " (revision) @if !author.is_empty() { " by " (author) } ": " (deployment.outcome.word())} {
                     line x1=(at) x2=(at) y1="14" y2="66" {}
                     circle class=(deployment.outcome.class()) cx=(at) cy="13" r="5" {}
-                    title { (revision) " · " (plain(&deployment.change.message)) @if !author.is_empty() { " · " (author) } }
+                    title { (revision) " · " (plain(&deployment.change.message)) @if !author.is_empty() { " · " (author) } " · " (deployment.outcome.word()) }
                     @let room = marks.get(index + 1).map_or(RIGHT + 20.0, |(next, _)| *next) - at;
                     @let wide = 13.0 + 7.0 * f64::from(u16::try_from(revision.chars().count()).unwrap_or(u16::MAX));
                     @if room > wide && at + wide < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (revision) } }
@@ -140,5 +140,40 @@ pub(crate) fn small(life: &Life) -> Markup {
                 rect class=(span.state.class()) x=(from) y="0" height="10" width=(width(from, x(life, span.to, 0.0, 290.0))) {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::application::{ApplicationId, Change};
+    use crate::view::deployment::{Deployment, Outcome};
+
+    #[test]
+    fn how_a_deployment_ended_is_told_in_words_beside_its_colour() {
+        let of = |at: i64| Timestamp::from_second(at).unwrap();
+        let (runtime, namespace) = ("prod".to_owned(), "argocd".to_owned());
+        let failed = Deployment {
+            application: ApplicationId { runtime, namespace, name: "shop".to_owned() },
+            at: of(100),
+            finished: Some(of(110)),
+            change: Change { revision: "1.2.3".to_owned(), ..Change::default() },
+            by: None,
+            images: Vec::new(),
+            outcome: Outcome::Failed,
+            message: String::new(),
+            brought: Vec::new(),
+        };
+        let life = Life {
+            from: of(0),
+            to: of(200),
+            health: Vec::new(),
+            sync: Vec::new(),
+            drift: Vec::new(),
+            deployments: vec![failed],
+        };
+        let drawn = strip(&life, of(0), of(200), &|_, _| String::new()).0;
+        assert!(drawn.contains("aria-label=\"Compare before and after 1.2.3: Failed\""), "{drawn}");
+        assert!(drawn.contains("<title>1.2.3 ·  · Failed</title>"), "{drawn}");
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn tree(
             @for node in &nodes {
                 @let resource = node.resource;
                 @let (kind, shown) = titles(resource, resources);
-                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key)) {
+                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key))
+                    aria-label={ (kind) " " (resource.key.name) @if let Some(health) = resource.health { ", " (health.word()) } @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } } {
                     title { (kind) " " (resource.key.name) @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } }
                     (card((node.column * COLUMN, y(node.row)), &kind, &shown, resource.health))
                 }
@@ -211,6 +212,16 @@ mod tests {
         assert_eq!(cards, expected.map(|(column, twice)| (column, row(twice))));
         let expected = [(1, 0), (1, 1), (1, 2), (3, 1), (3, 4), (3, 6)];
         assert_eq!(edges, expected.map(|(from, to)| (row(from), row(to))));
+    }
+
+    #[test]
+    fn how_a_resource_is_is_told_in_words_to_whoever_has_its_card_read() {
+        let degraded = Resource { health: Some(Health::Degraded), ..resource("Deployment", "web", None) };
+        let all = [degraded, Resource { changed: true, ..resource("Service", "web", None) }];
+        let text = tree("shop", Health::Degraded, &all, None, &|key| format!("#{key}")).0;
+        for label in ["aria-label=\"Deployment web, Degraded\"", "aria-label=\"Service web, changed\""] {
+            assert!(text.contains(label), "{label}: {text}");
+        }
     }
 
     #[test]

@@ -234,14 +234,18 @@ impl Store {
         let own = "SELECT d.onset, d.ended FROM entities e JOIN drifts d ON d.entity_id = e.id \
                    WHERE e.application_id = $1 AND e.kind = '' AND d.onset <= $3 AND (d.ended IS NULL OR d.ended >= $2) \
                    ORDER BY d.onset DESC, d.id DESC LIMIT $4";
-        // Which manifests there were is looked up of those alone that come back.
+        // Which manifests there were is looked up of those alone that come back. Of several that began within one moment the one that
+        // outlasts it began after all that ended in it.
         let of_resources = "SELECT d.onset, d.ended, d.api_version, d.kind, d.namespace, d.name, \
                             COALESCE(t.actual, t.object), t.desired FROM (SELECT d.id AS drift, d.onset, d.ended, e.id AS entity, \
                             e.api_version, e.kind, e.namespace, e.name FROM entities e JOIN drifts d ON d.entity_id = e.id \
                             WHERE e.application_id = $1 AND e.kind <> '' AND d.onset <= $3 \
                             AND (d.ended IS NULL OR d.ended >= $2) ORDER BY d.onset DESC, e.id, d.id DESC LIMIT $4) AS d \
                             LEFT JOIN transitions t ON t.id = (SELECT min(x.id) FROM transitions x WHERE x.entity_id = d.entity \
-                            AND x.at = d.onset AND x.sync = 'OutOfSync') ORDER BY d.onset DESC, d.entity, d.drift DESC";
+                            AND x.at = d.onset AND x.sync = 'OutOfSync' AND x.id > COALESCE((SELECT max(y.id) \
+                            FROM transitions y WHERE y.entity_id = d.entity AND y.at = d.onset \
+                            AND (y.sync = 'Synced' OR y.deleted = 1) AND (d.ended IS NULL OR d.ended > d.onset)), 0)) \
+                            ORDER BY d.onset DESC, d.entity, d.drift DESC";
         let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST_DRIFTS.into())];
         let mut connection = self.read().await?;
         let of_itself = |row: &Row| -> Result<DriftOf, StoreError> {

@@ -99,6 +99,7 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     on(place, clocks::drifts_of_one_moment_stand_in_the_order_in_which_they_came).await;
     on(place, clocks::a_resource_of_several_versions_of_its_api_is_as_it_was_told_last).await;
     on(place, drifted::each_drift_is_told_with_the_manifests_that_it_began_with).await;
+    on(place, drifted::of_two_drifts_that_began_within_one_moment_each_is_told_with_its_own_manifests).await;
     on(place, drifted::an_application_is_told_to_drift_however_many_of_its_resources_do).await;
     on(place, drifted::what_was_pruned_is_not_told_to_differ_now).await;
     on(place, letters::a_search_is_for_letters_whether_or_not_they_are_capitals).await;

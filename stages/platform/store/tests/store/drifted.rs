@@ -47,6 +47,24 @@ pub(crate) async fn each_drift_is_told_with_the_manifests_that_it_began_with(ope
     opened.close().await;
 }
 
+pub(crate) async fn of_two_drifts_that_began_within_one_moment_each_is_told_with_its_own_manifests(
+    opened: Opened,
+) {
+    opened.keep(with("OutOfSync", "6", report("u", 1, 10))).await;
+    for (version, sync, live) in [(1, "OutOfSync", "9"), (2, "Synced", "6"), (3, "OutOfSync", "8")] {
+        opened.keep(with(sync, live, resource("d", version, 11))).await;
+    }
+    let drifts = opened.store.drifts_between(number(&opened).await, (0, 100)).await.unwrap();
+    let mut told = Vec::new();
+    for drift in drifts.iter().filter(|one| one.resource.is_some()) {
+        let (actual, _) = opened.store.drift_manifests(&drift.manifests).await.unwrap();
+        told.push((drift.onset, drift.ended, actual.unwrap()));
+    }
+    let live = |replicas: &str| format!(r#"{{"replicas":"{replicas}"}}"#);
+    assert_eq!(told, [(11, None, live("8")), (11, Some(11), live("9"))]);
+    opened.close().await;
+}
+
 pub(crate) async fn an_application_is_told_to_drift_however_many_of_its_resources_do(opened: Opened) {
     opened.keep(with("OutOfSync", "6", report("u", 1, 10))).await;
     let one = |index: u32| {

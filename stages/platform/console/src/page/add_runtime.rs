@@ -23,7 +23,8 @@ pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page 
                 autofocus[name == "name"] pattern=[(name == "name").then_some(ADOPTED)] maxlength=[(name == "name").then_some("63")]
                 aria-describedby=(described) aria-invalid=[why.map(|_| "true")];
             p.mute id=(described) { (rule) }
-            @if let Some(why) = why { p.bad role="alert" { (why) } }
+            // The address that it was sent to is that of the list of runtimes.
+            @if let Some(why) = why { p.bad data-once role="alert" { (why) } }
         }
     };
     let body = html! {

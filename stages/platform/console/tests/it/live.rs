@@ -278,3 +278,44 @@ async fn a_page_of_a_former_version_is_loaded_anew_with_its_scripts_unless_someb
     browser.until(&format!("!window.is_former && location.pathname === '/deployments' && {live}")).await;
     browser.close().await;
 }
+
+/// A clock that stands until a test moves it, what the page asked for, and how often it heard that the stream lives.
+const STANDS: &str = r#"{
+    window.clock = 1_000_000_000_000;
+    Date.now = () => window.clock;
+    window.asked = [];
+    window.beats = 0;
+    const { EventSource: Source, fetch: ask } = window;
+    window.EventSource = class extends Source {
+        constructor(address) {
+            super(address);
+            this.addEventListener("beat", () => { window.beats += 1; });
+        }
+    };
+    window.fetch = (url, ...more) => {
+        window.asked.push(new URL(url, location.href).pathname);
+        return ask(url, ...more);
+    };
+}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_is_shown_once_stays_there_for_as_long_as_somebody_looks_at_it() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    served.member().await;
+    browser.run_first(STANDS).await;
+    browser.client.goto(&format!("{}/settings/users?name=lin", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.press(".acts form button").await;
+    browser.press("#act .primary").await;
+    let link = "document.querySelector('.command pre')?.textContent.includes('/welcome?token=')";
+    browser.until(&format!("location.pathname === '/settings/users/act' && {link}")).await;
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    // Nothing else is at that address, which is asked for each minute where a page may be read again.
+    browser.client.execute("clock += 61_000; window.beats = 0", vec![]).await.unwrap();
+    browser.until("beats > 1").await;
+    assert_eq!(browser.client.execute("return asked", vec![]).await.unwrap(), json!([]));
+    browser.until(link).await;
+    browser.close().await;
+}

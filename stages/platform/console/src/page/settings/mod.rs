@@ -50,8 +50,9 @@ fn above(said: &Said<'_>, made: &Markup) -> Markup {
     html! {
         @match said {
             Said::Nothing => {},
-            Said::Made(secret) => { p role="status" { (made) } (command(secret)) },
-            Said::Refused(why) => { p.bad role="alert" { (why) } },
+            // Where a form was sent to there may be no page, or another one: this one is not read again.
+            Said::Made(secret) => { p data-once role="status" { (made) } (command(secret)) },
+            Said::Refused(why) => { p.bad data-once role="alert" { (why) } },
         }
     }
 }

@@ -25,10 +25,11 @@ use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use stages_client::OwnCookie;
 use stages_platform_store::{Access, Retention, Role, Store};
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 use crate::fleet::{Fleet, Fleets, Unavailable};
 use crate::page;
+use crate::page::link::with;
 use crate::routes::{self, Who};
 use crate::session::link::{self, SignInLink};
 use crate::session::password::Passwords;
@@ -210,19 +211,34 @@ async fn admin(request: Request, next: Next) -> Response {
     }
 }
 
+/// Whether a browser shows what is answered.
+fn is_shown(request: &Request) -> bool {
+    let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
 /// Whether somebody looks at what is answered.
 fn is_for_people(request: &Request) -> bool {
-    let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+    request.method() == Method::GET && is_shown(request)
 }
 
 fn refused(request: &Request) -> Response {
-    if is_for_people(request) {
-        let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
-        let next: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
-        return Redirect::to(&format!("/sign-in?next={next}")).into_response();
-    }
-    (StatusCode::UNAUTHORIZED, "sign in at /sign-in\n").into_response()
+    let next = match *request.method() {
+        Method::GET if is_shown(request) => {
+            request.uri().path_and_query().map_or("/", |asked| asked.as_str()).to_owned()
+        }
+        Method::POST if is_shown(request) => stood(request.headers()),
+        _ => return (StatusCode::UNAUTHORIZED, "sign in at /sign-in\n").into_response(),
+    };
+    let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    Redirect::to(&format!("/sign-in?next={next}")).into_response()
+}
+
+/// Where a form stood that was sent: whoever signs in is back there.
+fn stood(headers: &HeaderMap) -> String {
+    let from = headers.get(header::REFERER).and_then(|from| from.to_str().ok());
+    let from = from.and_then(|from| Url::parse(from).ok());
+    from.map_or_else(|| "/".to_owned(), |from| with(from.path(), from.query().unwrap_or_default()))
 }
 
 /// What changes anything must come from a page of this origin; what no browser sent has no cookie that it did not bring.

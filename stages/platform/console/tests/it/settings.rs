@@ -54,6 +54,24 @@ async fn every_act_that_another_site_sends_is_refused() {
 }
 
 #[tokio::test]
+async fn whoever_sends_a_form_without_a_session_signs_in_and_is_back_where_it_stood() {
+    let served = Served::new().await;
+    let send = async |path: &str, from: Option<&str>| {
+        let asked =
+            served.client.post(format!("{}{path}", served.url)).header("accept", "text/html,*/*;q=0.8");
+        let from = from.map(|from| format!("{}{from}", served.url));
+        let response = from.into_iter().fold(asked, |asked, from| asked.header("referer", from)).send().await;
+        let response = response.unwrap();
+        assert_eq!(response.status(), StatusCode::SEE_OTHER, "{path}");
+        response.headers()["location"].to_str().unwrap().to_owned()
+    };
+    let stood = send("/settings/keys", Some("/settings?tab=a")).await;
+    assert_eq!(stood, "/sign-in?next=%2Fsettings%3Ftab%3Da");
+    // Somebody signs out in a second tab.
+    assert_eq!(send("/sign-out", None).await, "/sign-in?next=%2F");
+}
+
+#[tokio::test]
 async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away() {
     let served = Served::new().await;
     let ada = served.signed_in().await;

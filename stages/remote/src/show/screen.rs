@@ -50,9 +50,10 @@ impl Screen {
         fold(line, self.width.map(usize::from), own + 2)
     }
 
-    /// Writes an answer in the place of the one before.
+    /// Writes an answer in the place of the one before, as far as a terminal has room for it: what is longer would push its own
+    /// beginning out each time.
     pub(crate) fn redraw(&self, text: &str) -> Result<(), RemoteError> {
-        self.say(&format!("{CLEAR}{text}"))
+        self.say(&format!("{CLEAR}{}", fitting(text, rows())))
     }
 
     /// Says something beside the answer.
@@ -72,8 +73,41 @@ fn columns() -> Option<u16> {
     crossterm::terminal::size().ok().map(|(width, _)| width).filter(|width| *width > 0)
 }
 
+/// Its rows.
+fn rows() -> Option<usize> {
+    crossterm::terminal::size().ok().map(|(_, height)| usize::from(height)).filter(|height| *height > 0)
+}
+
+/// As many lines of a text as so many rows show, above the one where the cursor is then; the last of them says how many more there
+/// are.
+fn fitting(text: &str, rows: Option<usize>) -> String {
+    let (count, most) = (text.lines().count(), rows.map_or(usize::MAX, |rows| rows.saturating_sub(1)));
+    if count <= most {
+        return text.to_owned();
+    }
+    let shown = most.saturating_sub(1);
+    let lines = text.lines().take(shown).map(|line| format!("{line}\n"));
+    format!("{}and {} more lines than there is room for\n", lines.collect::<String>(), count - shown)
+}
+
 /// A line of what is said beside an answer, as standard error shows it: folded, where that is a terminal.
 pub(crate) fn beside(text: &str) -> String {
     let width = io::stderr().is_terminal().then(columns).flatten();
     fold(&format!("gitops-runtime: {text}"), width.map(usize::from), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_longer_than_a_terminal_is_cut_and_its_beginning_stays() {
+        let text = "NAME\na\nb\nc\n";
+        for rows in [None, Some(5), Some(24)] {
+            assert_eq!(fitting(text, rows), text);
+        }
+        assert_eq!(fitting(text, Some(4)), "NAME\na\nand 2 more lines than there is room for\n");
+        assert_eq!(fitting(text, Some(1)), "and 4 more lines than there is room for\n");
+        assert_eq!(fitting("", Some(1)), "");
+    }
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 
 use super::handlers::{framed, send, unavailable};
 use super::{Console, is_for_people, refused};
@@ -13,8 +13,14 @@ pub(super) async fn path(State(console): State<Console>, request: Request) -> Re
     answer(&console, request, StatusCode::NOT_FOUND).await
 }
 
-/// One that is, and is asked by another method.
+/// One that is, and is asked by another method. A browser that goes back asks for what a form of the settings was answered by the
+/// address that it was sent to: the page that the form stood on is above that.
 pub(super) async fn method(State(console): State<Console>, request: Request) -> Response {
+    let above = request.uri().path().rsplit_once('/').map(|(above, _)| above);
+    let settings = above.filter(|above| above.starts_with("/settings") && is_for_people(&request));
+    if let Some(page) = settings {
+        return Redirect::to(page).into_response();
+    }
     answer(&console, request, StatusCode::METHOD_NOT_ALLOWED).await
 }
 

@@ -43,6 +43,25 @@ async fn what_is_no_page_leads_home_and_a_program_is_told_in_a_line() {
 }
 
 #[tokio::test]
+async fn whoever_goes_back_to_what_a_form_was_answered_comes_to_the_page_that_it_stood_on() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    for (path, page) in [
+        ("/settings/keys", "/settings"),
+        ("/settings/keys/remove", "/settings/keys"),
+        ("/settings/users/act", "/settings/users"),
+        ("/settings/tokens/remove", "/settings/tokens"),
+    ] {
+        let asked = served.client.get(format!("{}{path}", served.url)).header("accept", "text/html,*/*");
+        let response = asked.header("cookie", &session).send().await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), response.headers()["location"].to_str().unwrap()),
+            (303, page)
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_form_that_is_too_long_is_told_how_long_one_may_be() {
     let served = Served::new().await;
     let session = served.signed_in().await;

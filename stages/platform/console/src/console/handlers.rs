@@ -363,11 +363,17 @@ pub(crate) async fn sign_in(
     let place = console.0.passwords.place().await;
     let place =
         place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
-    let user = console.store().account(&name).await.map_err(Unavailable::by).map_err(failed)?;
+    let mut user = console.store().account(&name).await.map_err(Unavailable::by).map_err(failed)?;
+    let mut called = &*name;
+    // Keyboards of phones put a blank behind a word. Tries are counted by the name that is meant.
+    if user.is_none() && called.trim() != called {
+        called = called.trim();
+        user = console.store().account(called).await.map_err(Unavailable::by).map_err(failed)?;
+    }
     let held = known_browser::cookie(&console.0.settings.external).read(&headers);
     let browser = held.zip(user.as_ref());
     let browser = browser.and_then(|(held, user)| known_browser::id_of(held, user, console.now()));
-    let who = browser.map_or_else(|| name.clone(), |id| format!("{name} {id}"));
+    let who = browser.map_or_else(|| called.to_owned(), |id| format!("{called} {id}"));
     if let Err(seconds) = console.0.throttle.begin(&who, console.now()) {
         let why = format!("Too many wrong passwords for this name. Try again in {seconds} s.");
         return Err(later(said(StatusCode::TOO_MANY_REQUESTS, &why), seconds));
@@ -378,7 +384,7 @@ pub(crate) async fn sign_in(
     let Some(user) = user.filter(|_| right) else {
         tracing::warn!("somebody failed to sign in");
         if is_known {
-            keep_wrong(&console, name.clone());
+            keep_wrong(&console, called.to_owned());
         }
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     };

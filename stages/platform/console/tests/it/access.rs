@@ -350,6 +350,21 @@ async fn whoever_tries_passwords_of_a_name_keeps_nobody_from_a_browser_that_they
 }
 
 #[tokio::test]
+async fn a_blank_that_a_phone_puts_behind_a_name_keeps_nobody_out_and_makes_no_other_name_to_try_passwords_by()
+ {
+    let served = Served::with(Sample::new(), still).await;
+    served.signed_in().await;
+    let tries = async |name: &str, password: &str| {
+        served.post("/sign-in", &[("name", name), ("password", password)]).await.status()
+    };
+    assert_eq!(tries("Ada ", "correct horse battery").await, StatusCode::SEE_OTHER);
+    for name in ["ada ", " ada", "ada  "] {
+        assert_eq!(tries(name, "wrong").await, StatusCode::UNAUTHORIZED, "{name}");
+    }
+    assert_eq!(tries("ada", "correct horse battery").await, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
 async fn whoever_comes_when_many_sign_in_is_told_to_come_again_and_is_not_counted() {
     let served = Served::with(Sample::new(), still).await;
     served.signed_in().await;

@@ -17,8 +17,8 @@ function select(row) {
   clearTimeout(preview);
   preview = setTimeout(async () => {
     const page = await given(row.dataset.preview);
-    if (!page || row.getAttribute("aria-selected") !== "true") return;
-    panel.replaceChildren(...page.body.childNodes);
+    if (row.getAttribute("aria-selected") !== "true") return;
+    panel.replaceChildren(...page?.body.childNodes ?? []);
     tell(panel);
   }, 60);
 }

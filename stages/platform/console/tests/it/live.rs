@@ -319,3 +319,20 @@ async fn a_link_that_is_shown_once_stays_there_for_as_long_as_somebody_looks_at_
     browser.until(link).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beside_a_row_nothing_is_shown_of_another_one_where_the_platform_does_not_answer() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}/applications?group=none", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.keys("j").await;
+    browser.until("document.querySelector('#preview h2')").await;
+    let away = "window.fetch = () => Promise.reject(new TypeError('away'))";
+    browser.client.execute(away, vec![]).await.unwrap();
+    browser.keys("j").await;
+    let second = "document.querySelectorAll('[data-row]')[1].getAttribute('aria-selected') === 'true'";
+    browser.until(&format!("{second} && !document.querySelector('#preview h2')")).await;
+    browser.close().await;
+}

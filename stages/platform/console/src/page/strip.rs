@@ -87,8 +87,9 @@ fn handle(name: &str, label: &str, at: f64, moment: Timestamp) -> Markup {
     html! {
         g.handle data-handle=(name) tabindex="0" role="slider" aria-label=(label) aria-valuenow=(moment.as_millisecond())
             aria-valuetext=(moment.strftime("%a %-d %b %H:%M UTC")) {
-            line x1=(at) x2=(at) y1="4" y2="70" {}
-            rect.grip x=(at - 8.0) y="2" width="16" height="70" {}
+            // Below the marks: the earlier moment is usually that of the last of them.
+            line x1=(at) x2=(at) y1="19" y2="70" {}
+            rect.grip x=(at - 8.0) y="19" width="16" height="53" {}
         }
     }
 }

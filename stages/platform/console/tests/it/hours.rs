@@ -59,3 +59,19 @@ async fn a_strip_names_the_zone_that_held_then_whatever_the_season_is_now() {
         browser.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_deployment_is_reached_by_the_pointer_although_the_earlier_moment_is_that_of_it() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}{PAGE}", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    let reached = "(() => { \
+        const mark = [...document.querySelectorAll('.life a.mark')].at(-1); \
+        const box = mark.querySelector('circle').getBoundingClientRect(); \
+        return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('a.mark') === mark; \
+    })()";
+    browser.until(reached).await;
+    browser.close().await;
+}

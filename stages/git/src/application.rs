@@ -20,7 +20,7 @@ use crate::error::GitError;
 use crate::jsonnet;
 use crate::made_from::HYDRATED_FROM;
 use crate::manifest_files::ManifestFiles;
-use crate::paths::{MAX_PATHS, Paths};
+use crate::paths::{MAX_PATHS, MAX_SOURCES, Paths};
 use crate::snapshot::{Snapshot, join};
 use crate::yaml;
 
@@ -51,7 +51,7 @@ pub struct Application {
     pub(crate) project: String,
     /// The namespace that it is deployed to; empty when the manifest names none.
     pub(crate) destination: String,
-    /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
+    /// The first 64 that it is synced to, in the manifest's order: their places are their revisions'. One that cannot be read is empty.
     pub sources: Vec<Source>,
     /// Which paths, where it is annotated with some; `.` alone, the directory of each source, where these are too many.
     annotated: Vec<String>,
@@ -122,7 +122,7 @@ impl Application {
             name: text(&metadata["name"]),
             project: filled(&spec["project"]).unwrap_or("default").to_owned(),
             destination: text(&spec["destination"]["namespace"]),
-            sources: sources.collect(),
+            sources: sources.take(MAX_SOURCES).collect(),
             annotated,
             dry: is_hydrated.then(|| Source::read(spec["sourceHydrator"]["drySource"].clone())).flatten(),
         })

@@ -39,7 +39,7 @@ pub use file_change::{BesideParent, FileContent, FileId, unified};
 pub use git2::Oid;
 pub use made_from::MadeFrom;
 pub use manifest_files::{ManifestFiles, file_pattern};
-pub use paths::Paths;
+pub use paths::{MAX_SOURCES, Paths};
 pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};
 pub use series::GitSeries;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use crate::manifest_files::ManifestFiles;
 use crate::pattern::is_pattern;
 
+/// Sources of one application: of more the first are looked at.
+pub const MAX_SOURCES: usize = 64;
 /// Paths of one source.
 pub(crate) const MAX_PATHS: usize = 4_096;
 

@@ -10,9 +10,10 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::remote::Tenant;
+use stages_git::{MAX_SOURCES, synced_sources};
 
 use crate::sync::{ReportedSync, is_dry_run, started_at, waits_to_begin};
-use crate::{ChangeReport, FileDiff, Synced, Walks, labels, synced};
+use crate::{ChangeReport, FileDiff, ShownSource, Synced, Walks, labels, synced};
 
 /// Bytes of differences of files that all sources of one application have together: whoever takes a report takes a megabyte, and
 /// text as JSON is longer than it is.
@@ -114,6 +115,7 @@ impl Enrich for RevisionEnrichment {
         let project = object["spec"]["project"].as_str().unwrap_or_default();
         let mut found = self.changes(event, &application, (&all, &told), (project, started_at)).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
+        found.sources.extend(untold(&object));
         let next: Vec<Option<ReportedSync>> = match incomplete {
             // It is told later, from where it was told last.
             true => told,
@@ -143,6 +145,15 @@ impl Enrich for RevisionEnrichment {
         };
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch })
     }
+}
+
+/// What stands in the place of the sources that are too many: that they are not told, which no later try changes.
+fn untold(object: &Value) -> Option<ShownSource> {
+    let more = synced_sources(&object["spec"]).all.len().saturating_sub(MAX_SOURCES);
+    let why = format!(
+        "{more} more sources are not told, as one application is told with {MAX_SOURCES}: make several applications of them"
+    );
+    (more > 0).then(|| ShownSource { error: Some(why), ..ShownSource::default() })
 }
 
 /// Takes the differences of files out of a report, as many as a report has room for: they have no secrets, and lines of a file no longer tell what was one.

@@ -8,7 +8,7 @@
 use pipeline_redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_git::{Address, SyncedSources, has_commits, synced_sources};
+use stages_git::{Address, MAX_SOURCES, SyncedSources, has_commits, synced_sources};
 
 /// What was told of one source last: kept in the record of its application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,10 +107,10 @@ pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> 
     operation["startedAt"].as_str().filter(|_| is_its).map(str::to_owned)
 }
 
-/// The sources of an Application, in its order.
+/// The sources of an Application, in its order; of more than [`MAX_SOURCES`] the first.
 pub fn synced(application: &Value) -> Vec<Synced> {
     let SyncedSources { all, are_several: is_multiple, .. } = synced_sources(&application["spec"]);
-    let sources = all.iter().enumerate().filter(|(_, source)| source.is_object());
+    let sources = all.iter().take(MAX_SOURCES).enumerate().filter(|(_, source)| source.is_object());
     sources.map(|(index, source)| Place { index, source, is_multiple }.read(application)).collect()
 }
 
@@ -191,7 +191,7 @@ impl Place<'_> {
         };
         let place = match sources.get(self.index) {
             Some(other) if self.is_same(other) => Some(self.index),
-            _ => sources.iter().position(|other| self.is_same(other)),
+            _ => sources.iter().take(MAX_SOURCES).position(|other| self.is_same(other)),
         };
         Self::revision(entry, place?, true)
     }

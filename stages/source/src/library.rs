@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stages_git::application::{Application, Source};
 use stages_git::remote::Tenant;
-use stages_git::{Commit, GitError, Snapshot, in_one_line};
+use stages_git::{Commit, GitError, MAX_SOURCES, Snapshot, in_one_line};
 use tokio::sync::Semaphore;
 
 use crate::asked::{Asked, AskedSource, File, ManifestsResponse, tenant};
@@ -23,8 +23,6 @@ use crate::repositories::{LocalCommit, NotHeld, Repositories};
 use crate::version_sources::{KEPT, VersionSources};
 use crate::versions::{VersionSource, Versions};
 
-/// Sources of one application.
-const MAX_SOURCES: usize = 64;
 /// Compiled manifests that are asked about at once.
 const MAX_COMPILED: usize = 20_000;
 

@@ -227,3 +227,33 @@ async fn repositories_that_do_not_come_are_told_of_together_and_keep_nobody_from
     assert_eq!(shown("error"), [json!(late), json!(late), json!(late), Value::Null]);
     assert_eq!(shown("changeRevision")[3], DIGESTS[0]);
 }
+
+#[tokio::test]
+async fn of_more_than_64_sources_the_first_are_told_and_of_the_rest_that_they_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::new(Config::new(folder.path().join("clones"))).await.unwrap();
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let enrich = RevisionEnrichment::new(Walks::new(checkouts, 100, 1 << 16, redactor.clone()), redactor);
+    let told = async |count: usize| {
+        let mut event = event("argocd", "default", "", "");
+        let mut object: Value = serde_json::from_slice(event.body().unwrap()).unwrap();
+        let source = |n: usize| json!({"repoURL": format!("oci://registry.example.com/{n}"), "path": "."});
+        let revisions: Vec<String> = (0..count).map(|n| format!("sha256:{n:064}")).collect();
+        object["spec"] = json!({"project": "default", "sources": (0..count).map(source).collect::<Vec<_>>()});
+        object["status"] = json!({"sync": {"status": "Synced", "revisions": revisions}});
+        event.change = Change::Applied { body: object.to_string().into() };
+        let done = enrich.enrich(&event, None, &Attempt::at(Timestamp::UNIX_EPOCH)).await.unwrap();
+        // It is whole all the same: no later try tells more.
+        assert_eq!(done.refetch, None);
+        let report: Value = serde_json::from_slice(&done.reports[0].body).unwrap();
+        report["sources"].as_array().unwrap().clone()
+    };
+    assert_eq!(told(64).await.len(), 64);
+    let all = told(67).await;
+    assert_eq!(all.len(), 65);
+    assert!(all[..64].iter().all(|of| of["changeRevision"].is_string() && of["error"].is_null()));
+    assert_eq!(
+        all[64]["error"],
+        "3 more sources are not told, as one application is told with 64: make several applications of them"
+    );
+}

@@ -16,7 +16,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Method, NoProxy, Proxy};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use stages_client::ServerVerifier;
+use stages_client::{ServerVerifier, proxy_exceptions};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -120,7 +120,7 @@ fn through(
     mut builder: reqwest::ClientBuilder,
     proxies: &Proxies,
 ) -> Result<reqwest::ClientBuilder, Unreached> {
-    let none = NoProxy::from_string(&format!("{DIRECT},{}", proxies.none));
+    let none = NoProxy::from_string(&format!("{DIRECT},{}", proxy_exceptions(&proxies.none)));
     let bad = |_| other("a proxy of the values has no address that can be used");
     if !proxies.http.is_empty() {
         builder = builder.proxy(Proxy::http(&proxies.http).map_err(bad)?.no_proxy(none.clone()));

@@ -21,7 +21,10 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::error::{of_body, of_request};
 use crate::metered::Metered;
 use crate::target::authority;
-use crate::{Fault, HttpError, ServerVerifier, Target, Token, install_crypto, reason_of_status, retry_after};
+use crate::{
+    Fault, HttpError, ServerVerifier, Target, Token, install_crypto, reason_of_status, retry_after,
+    through_environment,
+};
 
 /// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
 const ERROR_BODY: usize = 64 * 1024;
@@ -207,7 +210,7 @@ impl Config {
     }
 
     fn builder(&self) -> reqwest::ClientBuilder {
-        reqwest::Client::builder()
+        through_environment(reqwest::Client::builder(), |name| std::env::var(name).ok())
             .user_agent(concat!("gitops-runtime/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)

@@ -31,7 +31,8 @@ pub(crate) fn of(
                 _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
             };
             let Some(text) = first(&names) else { return Ok(None) };
-            let except = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
+            // `*.corp` are those below `corp`, which the library knows as `.corp` alone.
+            let except = first(&["NO_PROXY", "no_proxy"]).unwrap_or_default().replace("*.", ".");
             // Any address will do for a proxy: the question is whether there is one.
             let matcher = Matcher::builder().all("http://proxy").no(except).build();
             if matcher.intercept(server).is_none() {
@@ -97,6 +98,7 @@ mod tests {
         for (except, used) in [
             ("example", false),
             (".example", false),
+            ("a.invalid, *.example", false),
             ("a.invalid,api.example,", false),
             ("*", false),
             ("pi.example", true),

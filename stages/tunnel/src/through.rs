@@ -11,6 +11,7 @@ use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use stages_client::proxy_exceptions;
 use tokio::net::TcpStream;
 use tower_service::Service as _;
 
@@ -63,7 +64,7 @@ impl Proxy {
             .all(said(["ALL_PROXY", "all_proxy"]))
             .http(said(["HTTP_PROXY", "http_proxy"]))
             .https(said(["HTTPS_PROXY", "https_proxy"]))
-            .no(said(["NO_PROXY", "no_proxy"]))
+            .no(proxy_exceptions(&said(["NO_PROXY", "no_proxy"])))
             .build();
         let scheme = if is_secure { "https" } else { "http" };
         let server: Uri = format!("{scheme}://{host}").parse().map_err(|_| ProxyError::Address)?;
@@ -116,7 +117,8 @@ mod tests {
         assert_eq!(chosen(far, &[("HTTPS_PROXY", "http://p:1"), ("ALL_PROXY", "http://q:2")]), is("p:1"));
         assert_eq!(chosen(far, &[("HTTPS_PROXY", ""), ("https_proxy", "http://user:canary@p:1")]), is("p:1"));
         assert_eq!(chosen(far, &[("all_proxy", "p:1")]), is("p:1"));
-        for except in ["example.com", ".example.com", "*", "a.invalid, tunnels.example.com"] {
+        for except in ["example.com", ".example.com", "*.example.com", "*", "a.invalid, tunnels.example.com"]
+        {
             assert_eq!(chosen(far, &[("HTTPS_PROXY", "p:1"), ("NO_PROXY", except)]), Ok(None), "{except}");
         }
         assert_eq!(chosen(far, &[("HTTPS_PROXY", "p:1"), ("no_proxy", "other.example.com,p")]), is("p:1"));

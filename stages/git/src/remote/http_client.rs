@@ -8,7 +8,7 @@ use reqwest::{Client, ClientBuilder, Identity, NoProxy};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use secrecy::ExposeSecret as _;
-use stages_client::ServerVerifier;
+use stages_client::{ServerVerifier, proxy_exceptions, through_environment};
 use url::Url;
 
 use super::FetchError;
@@ -24,7 +24,12 @@ pub(super) fn client(
     connect_timeout: Duration,
 ) -> Result<Client, FetchError> {
     stages_client::install_crypto();
-    let mut builder = Client::builder()
+    let mut builder = Client::builder();
+    // The proxy of a credential goes before those of the environment.
+    if credential.is_none_or(|credential| credential.proxy.is_none()) {
+        builder = through_environment(builder, |name| std::env::var(name).ok());
+    }
+    builder = builder
         .user_agent(concat!("git/gitops-runtime-", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
@@ -56,7 +61,8 @@ pub(super) fn client(
         if let Some(proxy) = &credential.proxy {
             let proxy = reqwest::Proxy::all(proxy.expose_secret())
                 .map_err(|_| credential.unusable("the address of its proxy is no URL"))?;
-            let without = credential.no_proxy.as_deref().and_then(NoProxy::from_string);
+            let without = credential.no_proxy.as_deref().map(proxy_exceptions);
+            let without = without.as_deref().and_then(NoProxy::from_string);
             builder = builder.proxy(proxy.no_proxy(without));
         }
     }

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use ipnet::IpNet;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
-use stages_client::{ACCEL_BUFFERING, NO_TUNNEL, Target, check_query, install_crypto};
+use stages_client::{ACCEL_BUFFERING, NO_TUNNEL, Target, check_query, install_crypto, through_environment};
 use stages_platform_store::Scope;
 
 use crate::addresses::{Addresses, RefusedName};
@@ -94,7 +94,7 @@ impl Forward {
         install_crypto();
         let addresses = Addresses::new(config.refused);
         let builder = || {
-            reqwest::Client::builder()
+            through_environment(reqwest::Client::builder(), |name| std::env::var(name).ok())
                 .user_agent(concat!("gitops-runtime/", env!("CARGO_PKG_VERSION")))
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)

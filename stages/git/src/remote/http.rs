@@ -1,7 +1,7 @@
 //! Git over HTTP: `GET {url}/info/refs`, then one `POST {url}/git-upload-pack` after another, or one `git-receive-pack`.
 //!
-//! Credentials go to the configured host alone: a redirect to another one is not followed, and named. The token of a GitHub App is
-//! asked for first; one that is kept and refused all at once is replaced once.
+//! Credentials go to the configured host alone: a redirect to another one is not followed, and named; one to HTTPS there is followed.
+//! The token of a GitHub App is asked for first; one that is kept and refused all at once is replaced once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,12 +192,20 @@ impl HttpExchange {
         };
         let path = to.path().strip_suffix("/info/refs").map(str::to_owned);
         match path {
-            Some(path) if host(&to) == host(&self.base) => {
+            Some(path) if may_follow(&self.base, &to) => {
                 to.set_path(&path);
                 to.set_query(None);
                 Ok(to)
             }
-            _ => Err(self.redirected(host(&to))),
+            Some(_) => Err(self.redirected(host(&to))),
+            None => Err(FetchError::Protocol {
+                host: self.url.host(),
+                why: format!(
+                    "it sends whoever asks to a page of {}, such as one to sign in: give credentials that it takes, or let this process \
+                     past what stands before it",
+                    host(&to)
+                ),
+            }),
         }
     }
 
@@ -222,6 +230,44 @@ impl HttpExchange {
             }),
             StatusCode::NOT_FOUND | StatusCode::GONE => Err(FetchError::NoRepository { url: url() }),
             status => Err(FetchError::Status { host: self.url.host(), status: status.as_u16() }),
+        }
+    }
+}
+
+/// Whether what is asked of one address may be asked of another: on the same host, and not with less protection.
+fn may_follow(from: &Url, to: &Url) -> bool {
+    let is_same = from.scheme() == to.scheme() && from.port() == to.port();
+    let is_secured =
+        from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
+    from.host_str() == to.host_str() && (is_same || is_secured)
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::may_follow;
+
+    #[test]
+    fn a_redirect_is_followed_on_the_same_host_and_to_more_protection_alone() {
+        let follows = |from: &str, to: &str| may_follow(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        for (from, to) in [
+            ("https://git.example/a", "https://git.example/a.git"),
+            ("http://git.example/a", "https://git.example/a"),
+            ("http://git.example:80/a", "https://git.example:443/a"),
+            ("http://git.example:3000/a", "http://git.example:3000/b"),
+        ] {
+            assert!(follows(from, to), "{from} {to}");
+        }
+        for (from, to) in [
+            ("https://git.example/a", "http://git.example/a"),
+            ("https://git.example/a", "https://other.example/a"),
+            ("http://git.example/a", "https://other.example/a"),
+            ("http://git.example/a", "http://git.example:8080/a"),
+            ("http://git.example:3000/a", "https://git.example/a"),
+            ("http://git.example/a", "https://git.example:8443/a"),
+        ] {
+            assert!(!follows(from, to), "{from} {to}");
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{Redirect, Response};
 
 use crate::support::{Cache, Forge, Serving, backend, commit, git, serve, status};
 
@@ -105,4 +105,19 @@ async fn a_server_that_serves_those_alone_who_know_multi_ack_is_fetched_from_at_
     for (revision, wanted) in [("main", &new), ("side", &side)] {
         assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), *wanted);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_to_sign_in_is_told_as_such_and_not_as_the_address_of_the_repository() {
+    let signs_in = async || Redirect::temporary("https://login.example/oauth?rd=%2Fa");
+    let server = serve(Router::new().fallback(signs_in)).await;
+    let refusal = Cache::new(|_| {}).await.refusal(&format!("{server}/a.git"), "main").await;
+    let host = server.trim_start_matches("http://");
+    assert_eq!(
+        refusal,
+        format!(
+            "{host} does not answer as a Git server does: it sends whoever asks to a page of https://login.example, such as one to \
+             sign in: give credentials that it takes, or let this process past what stands before it"
+        )
+    );
 }

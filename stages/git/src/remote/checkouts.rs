@@ -304,7 +304,9 @@ impl Checkouts {
         // A repository that cannot be had at all is remembered under no revision.
         for of in [revision, ""] {
             match state.failed.get(of) {
-                Some((error, seen)) if seen.elapsed() < config.pause => return Err(error.clone()),
+                Some((error, seen)) if seen.elapsed() < error.pause(config.pause) => {
+                    return Err(error.clone());
+                }
                 _ => {}
             }
         }
@@ -314,7 +316,7 @@ impl Checkouts {
         // What was just fetched, or of which a part was, is in use, and stays.
         self.counted().await;
         state.names.retain(|_, (_, seen)| seen.elapsed() < config.fresh);
-        state.failed.retain(|_, (_, seen)| seen.elapsed() < config.pause);
+        state.failed.retain(|_, (error, seen)| seen.elapsed() < error.pause(config.pause));
         match fetched {
             Ok(commit) => {
                 if state.names.len() < MOST_NAMES && whole(revision).is_none() {

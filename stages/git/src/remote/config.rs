@@ -26,7 +26,7 @@ pub struct Config {
     pub timeout: Duration,
     /// For so long a branch is where it was seen last; a commit is where it is for ever.
     pub fresh: Duration,
-    /// For so long a repository that failed is not asked again.
+    /// For so long a repository that failed is not asked again, or for as long as its server says.
     pub pause: Duration,
     /// Fetches that receive something at the same time, and conversations with one host.
     pub concurrent: usize,

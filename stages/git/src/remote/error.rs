@@ -182,6 +182,8 @@ pub enum FetchError {
         host: String,
         /// The status.
         status: u16,
+        /// For how long it wants to be asked nothing.
+        after: Option<Duration>,
     },
     /// What answers is no Git server.
     #[error("{host} does not answer as a Git server does: {why}")]
@@ -424,9 +426,17 @@ impl FetchError {
         match self {
             Self::Connect { .. } | Self::Idle { .. } | Self::TooSlow { .. } | Self::Stopping => true,
             Self::Cache { .. } | Self::Damaged { .. } | Self::NotSent { .. } | Self::Protocol { .. } => true,
-            Self::Status { status, .. } => *status == 429 || *status >= 500,
+            Self::Status { status, after, .. } => *status == 429 || *status >= 500 || after.is_some(),
             Self::NoToken { why, .. } => why.is_transient(),
             _ => false,
+        }
+    }
+
+    /// For how long the repository is left alone, which is `usual` unless its server wants more.
+    pub(super) fn pause(&self, usual: Duration) -> Duration {
+        match self {
+            Self::Status { after: Some(after), .. } => usual.max(*after),
+            _ => usual,
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret as _;
 use url::Url;
@@ -23,6 +23,8 @@ use super::{FetchError, RepositoryUrl};
 const REDIRECTS: usize = 3;
 /// The user to whom a token belongs, to forges that want one.
 const TOKEN_USER: &str = "x-access-token";
+/// So long a host is left alone that was asked too often and does not say for how long, and at most.
+const ALONE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3_600));
 
 /// What a server is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,8 +217,10 @@ impl HttpExchange {
 
     fn judged(&self, answer: Response) -> Result<Response, FetchError> {
         let url = || self.url.to_string();
+        let after = left_alone(&answer);
         match answer.status() {
             status if status.is_success() => Ok(answer),
+            StatusCode::FORBIDDEN if after.is_some() => Err(self.unsuccessful(&answer, after)),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(match &self.credential {
                 Some(credential) if credential.is_for_http() && credential.unsupported.is_none() => {
                     let (url, from) = (url(), credential.from.clone());
@@ -229,8 +233,12 @@ impl HttpExchange {
                 None => FetchError::NoCredentials { url: url() },
             }),
             StatusCode::NOT_FOUND | StatusCode::GONE => Err(FetchError::NoRepository { url: url() }),
-            status => Err(FetchError::Status { host: self.url.host(), status: status.as_u16() }),
+            _ => Err(self.unsuccessful(&answer, after)),
         }
+    }
+
+    fn unsuccessful(&self, answer: &Response, after: Option<Duration>) -> FetchError {
+        FetchError::Status { host: self.url.host(), status: answer.status().as_u16(), after }
     }
 }
 
@@ -240,6 +248,14 @@ fn may_follow(from: &Url, to: &Url) -> bool {
     let is_secured =
         from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
     from.host_str() == to.host_str() && (is_same || is_secured)
+}
+
+/// For how long a host wants to be asked nothing.
+fn left_alone(answer: &Response) -> Option<Duration> {
+    let header = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let after = header.and_then(|value| stages_client::retry_after(value, Timestamp::now()));
+    let usual = (answer.status() == StatusCode::TOO_MANY_REQUESTS).then_some(ALONE.0);
+    after.or(usual).map(|after| after.min(ALONE.1))
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! Servers of the field, each by what it wants that others do not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{Redirect, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use stages_git::remote::Access;
 
 use crate::support::{Cache, Forge, Serving, backend, commit, git, serve, status};
 
@@ -104,6 +108,38 @@ async fn a_server_that_serves_those_alone_who_know_multi_ack_is_fetched_from_at_
     let new = commit(&path, "main", "a.yaml", "a: 5\n");
     for (revision, wanted) in [("main", &new), ("side", &side)] {
         assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), *wanted);
+    }
+}
+
+/// As GitHub and GitLab do: whoever asks too often is told for how long to wait, or not even that.
+async fn asked_too_often(State(asked): State<Arc<AtomicUsize>>, request: Request) -> Response {
+    asked.fetch_add(1, Ordering::SeqCst);
+    let path = request.uri().path();
+    if path.starts_with("/silent") {
+        return StatusCode::TOO_MANY_REQUESTS.into_response();
+    }
+    let code = if path.starts_with("/often") { 429 } else { 403 };
+    (StatusCode::from_u16(code).unwrap(), [("retry-after", "3600")], "wait").into_response()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_asked_too_often_is_left_alone_for_as_long_as_it_says_unless_access_changes() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let server = serve(Router::new().fallback(asked_too_often).with_state(asked.clone())).await;
+    let host = server.trim_start_matches("http://");
+    for (n, (path, code)) in [("often", 429), ("silent", 429), ("forbidden", 403)].into_iter().enumerate() {
+        let cache = Cache::new(|_| {}).await;
+        let url = format!("{server}/{path}/a.git");
+        let wanted = format!("{host} answered with {code}: try again later, or ask its operator");
+        for _ in 0..3 {
+            let error = cache.checkout(&url, "main").await.err().unwrap();
+            assert_eq!(error.to_string(), wanted);
+            assert!(error.is_transient());
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 2 * n + 1, "{path}");
+        cache.checkouts.set_access(Access::default());
+        assert_eq!(cache.refusal(&url, "main").await, wanted);
+        assert_eq!(asked.load(Ordering::SeqCst), 2 * n + 2, "{path}");
     }
 }
 

@@ -107,9 +107,13 @@ impl Connection {
 
     /// An error in the server's own words, of which one line of what can be shown is kept.
     pub(super) fn refusal(&self, message: &str) -> FetchError {
-        let line =
-            message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
-        let message = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        let message = first_line(message).unwrap_or_else(|| "it does not say why".to_owned());
         FetchError::Remote { host: self.host.clone(), message }
     }
+}
+
+/// The first line of what a server says to people that holds something, of what can be shown.
+pub(super) fn first_line(message: &str) -> Option<String> {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(300).collect())
 }

@@ -126,22 +126,27 @@ pub enum FetchError {
         project: String,
     },
     /// The server refused the credentials.
-    #[error("{url} refused the credentials of {from}: they are wrong, expired, or may not read it")]
+    #[error("{url} refused the credentials of {from}: they are wrong, expired, or may not read it{}", why(.said))]
     Refused {
         /// Which repository.
         url: String,
         /// Where they are from.
         from: String,
+        /// The server's words, one line.
+        said: Option<String>,
     },
     /// The server takes nothing with the credentials.
     #[error(
-        "{url} takes no commits with the credentials of {from}: they are wrong, expired, or may only read it"
+        "{url} takes no commits with the credentials of {from}: they are wrong, expired, or may only read it{}",
+        why(.said)
     )]
     NotWritten {
         /// Which repository.
         url: String,
         /// Where they are from.
         from: String,
+        /// The server's words, one line.
+        said: Option<String>,
     },
     /// The credentials cannot be used.
     #[error("the credentials of {from} cannot be used: {why}")]
@@ -298,6 +303,11 @@ fn only(branches: Option<usize>) -> String {
         )
     };
     branches.map(of).unwrap_or_default()
+}
+
+/// The words of a server that said something.
+fn why(said: &Option<String>) -> String {
+    said.as_ref().map_or_else(String::new, |said| format!("; it says: {said}"))
 }
 
 /// A host as Argo CD looks for its authorities; no key of a ConfigMap may hold a colon.

@@ -14,6 +14,7 @@ use secrecy::ExposeSecret as _;
 use url::Url;
 
 use super::access::Access;
+use super::connection::first_line;
 use super::credentials::Credential;
 use super::github_tokens::{AppCall, GitHubApps, Token};
 use super::http_client::{below, client, failed};
@@ -25,6 +26,8 @@ const REDIRECTS: usize = 3;
 const TOKEN_USER: &str = "x-access-token";
 /// So long a host is left alone that was asked too often and does not say for how long, and at most.
 const ALONE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3_600));
+/// Bytes that are read of why a host refuses.
+const MOST_SAID: usize = 4_096;
 
 /// What a server is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +111,7 @@ impl HttpExchange {
                 self.base = self.moved(&answer)?;
                 continue;
             }
-            let answer = self.judged(answer)?;
+            let answer = self.judged(answer).await?;
             let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
             let wanted = format!("application/x-{}-advertisement", self.service.name());
             if kind.is_none_or(|kind| !kind.starts_with(&wanted)) {
@@ -154,7 +157,7 @@ impl HttpExchange {
             let to = self.moved(&answer).map_or_else(|_| self.url.host(), |url| url.to_string());
             return Err(self.redirected(to));
         }
-        self.answer = Some(self.judged(answer)?);
+        self.answer = Some(self.judged(answer).await?);
         Ok(())
     }
 
@@ -215,7 +218,7 @@ impl HttpExchange {
         FetchError::Redirected { url: self.url.to_string(), to }
     }
 
-    fn judged(&self, answer: Response) -> Result<Response, FetchError> {
+    async fn judged(&self, answer: Response) -> Result<Response, FetchError> {
         let url = || self.url.to_string();
         let after = left_alone(&answer);
         match answer.status() {
@@ -223,10 +226,10 @@ impl HttpExchange {
             StatusCode::FORBIDDEN if after.is_some() => Err(self.unsuccessful(&answer, after)),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(match &self.credential {
                 Some(credential) if credential.is_for_http() && credential.unsupported.is_none() => {
-                    let (url, from) = (url(), credential.from.clone());
+                    let (url, from, said) = (url(), credential.from.clone(), said(answer).await);
                     match self.service {
-                        Service::Upload => FetchError::Refused { url, from },
-                        Service::Receive => FetchError::NotWritten { url, from },
+                        Service::Upload => FetchError::Refused { url, from, said },
+                        Service::Receive => FetchError::NotWritten { url, from, said },
                     }
                 }
                 Some(credential) => credential.shows_nothing(&self.url),
@@ -256,6 +259,18 @@ fn left_alone(answer: &Response) -> Option<Duration> {
     let after = header.and_then(|value| stages_client::retry_after(value, Timestamp::now()));
     let usual = (answer.status() == StatusCode::TOO_MANY_REQUESTS).then_some(ALONE.0);
     after.or(usual).map(|after| after.min(ALONE.1))
+}
+
+/// Why a host refuses, in its own words, where these are for people: a list of addresses that may ask, or another way to sign in.
+async fn said(mut answer: Response) -> Option<String> {
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.filter(|kind| kind.starts_with("text/plain"))?;
+    let mut body = Vec::new();
+    while body.len() < MOST_SAID {
+        let Ok(Some(more)) = answer.chunk().await else { break };
+        body.extend_from_slice(&more);
+    }
+    first_line(&String::from_utf8_lossy(&body))
 }
 
 #[cfg(test)]

@@ -155,7 +155,8 @@ impl SshChannel {
         let key = PrivateKeyWithHashAlg::new(Arc::new(key), hash);
         let answer = handle.authenticate_publickey(user, key).await.map_err(|error| failed(&error))?;
         if !matches!(answer, AuthResult::Success) {
-            return Err(FetchError::Refused { url: call.url.to_string(), from: credential.from.clone() });
+            let (url, from) = (call.url.to_string(), credential.from.clone());
+            return Err(FetchError::Refused { url, from, said: None });
         }
         let channel = handle.channel_open_session().await.map_err(|error| failed(&error))?;
         // The second version is spoken where the host lets this variable through; otherwise the first is.

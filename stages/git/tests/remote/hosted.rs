@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use stages_git::remote::Access;
+use stages_git::remote::{Access, Credential};
 
 use crate::support::{Cache, Forge, Serving, backend, commit, git, serve, status};
 
@@ -141,6 +141,32 @@ async fn a_server_that_was_asked_too_often_is_left_alone_for_as_long_as_it_says_
         assert_eq!(cache.refusal(&url, "main").await, wanted);
         assert_eq!(asked.load(Ordering::SeqCst), 2 * n + 2, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_in_words_why_it_refuses_credentials_is_quoted() {
+    const WORDS: &str = "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow \
+                         list enabled";
+    let allows = async || (StatusCode::FORBIDDEN, format!("\n{WORDS}\nSee https://git.example/token\n"));
+    let page = async || (StatusCode::FORBIDDEN, axum::response::Html("<html>no</html>"));
+    let app = Router::new().route("/page/info/refs", axum::routing::get(page)).fallback(allows);
+    let server = serve(app).await;
+    let cache = Cache::new(|_| {}).await;
+    cache.give(Credential {
+        from: "the Secret argocd/repo".to_owned(),
+        url: server.clone(),
+        is_prefix: true,
+        bearer: Some("right".to_owned().into()),
+        ..Credential::default()
+    });
+    let refused = |path: &str| {
+        format!(
+            "{server}/{path} refused the credentials of the Secret argocd/repo: they are wrong, expired, or may not read it"
+        )
+    };
+    assert_eq!(cache.refusal(&format!("{server}/page"), "main").await, refused("page"));
+    let wanted = format!("{}; it says: {WORDS}", refused("a"));
+    assert_eq!(cache.refusal(&format!("{server}/a"), "main").await, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -126,7 +126,7 @@ async fn a_previous_revision_that_nobody_can_have_makes_everything_new_and_one_t
         FetchError::Connect { host: host.clone(), why: why.clone() },
         FetchError::Remote { host, message: why.clone() },
         FetchError::Damaged { url: url(), why },
-        FetchError::Refused { url: url(), from: "a Secret".to_owned() },
+        FetchError::Refused { url: url(), from: "a Secret".to_owned(), said: None },
     ] {
         assert!(since(passing).is_err());
     }

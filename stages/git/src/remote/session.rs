@@ -45,25 +45,32 @@ pub(super) async fn fetch(
     let session = Session { url, clone, reach };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
-    let mut connection = session.connect().await?;
-    let found = session.advertised(&mut connection, &prefixes(revision)).await?;
-    let named = named(&found.refs, revision);
-    let first = match (named, whole) {
-        (Some(of), _) => (bare::kept_as(&of.name, of.commit()), of.commit()),
-        (None, Some(commit)) => (bare::kept_as(revision, commit), commit),
-        (None, None) if is_id => return session.by_branches(revision).await,
-        (None, None) => return Err(session.none(revision)),
-    };
-    let id = first.1;
-    match session.take(&mut connection, &found, vec![first]).await {
-        // A server may refuse to send a commit that no branch points at.
-        Err(FetchError::Remote { .. } | FetchError::Connect { .. }) if named.is_none() => {
-            return session.by_branches(revision).await;
+    let mut is_again = false;
+    loop {
+        let mut connection = session.connect().await?;
+        let found = session.advertised(&mut connection, &prefixes(revision)).await?;
+        let named = named(&found.refs, revision);
+        let first = match (named, whole) {
+            (Some(of), _) => (bare::kept_as(&of.name, of.commit()), of.commit()),
+            (None, Some(commit)) => (bare::kept_as(revision, commit), commit),
+            (None, None) if is_id => return session.by_branches(revision).await,
+            (None, None) => return Err(session.none(revision)),
+        };
+        let id = first.1;
+        match session.take(&mut connection, &found, vec![first]).await {
+            // A server may refuse to send a commit that no branch points at.
+            Err(FetchError::Remote { .. } | FetchError::Connect { .. }) if named.is_none() => {
+                return session.by_branches(revision).await;
+            }
+            // The branch may have been pushed to since it was named, and points elsewhere now.
+            Err(FetchError::Remote { .. }) if !is_again => is_again = true,
+            taken => {
+                taken?;
+                let commit = session.in_clone(move |clone| Ok(bare::commit_of(clone, id))).await?;
+                return commit.ok_or_else(|| session.none(revision));
+            }
         }
-        taken => taken?,
     }
-    let commit = session.in_clone(move |clone| Ok(bare::commit_of(clone, id))).await?;
-    commit.ok_or_else(|| session.none(revision))
 }
 
 /// What the names of branches and tags begin with that a revision may mean.

@@ -1,7 +1,7 @@
 //! Servers of the field, each by what it wants that others do not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::body::Body;
@@ -182,4 +182,33 @@ async fn a_page_to_sign_in_is_told_as_such_and_not_as_the_address_of_the_reposit
              sign in: give credentials that it takes, or let this process past what stands before it"
         )
     );
+}
+
+/// As servers of JGit do: a branch is pushed to after it was named, and what it was named with is not sent any more.
+async fn pushed_to_meanwhile(
+    State((serving, refuses)): State<(Serving, Arc<AtomicBool>)>,
+    request: Request,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    if String::from_utf8_lossy(&body).contains("want ") && refuses.swap(false, Ordering::SeqCst) {
+        commit(&serving.folder.join("a.git"), "main", "a.yaml", "a: 2\n");
+        let words = "ERR want 1234 not valid";
+        let kind = [("content-type", "application/x-git-upload-pack-result")];
+        return (kind, format!("{:04x}{words}", words.len() + 4)).into_response();
+    }
+    backend(State(serving), Request::from_parts(head, Body::from(body))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_is_pushed_to_while_it_is_fetched_is_fetched_where_it_points_then() {
+    for first_version in [true, false] {
+        let forge = Forge::new();
+        let path = forge.repository("a");
+        let serving = Serving { first_version, ..Serving::new(&forge) };
+        let state = (serving, Arc::new(AtomicBool::new(true)));
+        let server = serve(Router::new().fallback(pushed_to_meanwhile).with_state(state)).await;
+        let found = Cache::new(|_| {}).await.checkout(&format!("{server}/a.git"), "main").await.unwrap();
+        assert_eq!(found.commit.to_string(), git(&path, &["rev-parse", "main"]));
+    }
 }

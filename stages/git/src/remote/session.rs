@@ -58,8 +58,11 @@ pub(super) async fn fetch(
         };
         let id = first.1;
         match session.take(&mut connection, &found, vec![first]).await {
-            // A server may refuse to send a commit that no branch points at.
-            Err(FetchError::Remote { .. } | FetchError::Connect { .. }) if named.is_none() => {
+            // A server may refuse to send a commit that no branch points at; one of SSH may end the connection then.
+            Err(FetchError::Remote { .. }) if named.is_none() => {
+                return session.by_branches(revision).await;
+            }
+            Err(FetchError::Connect { .. }) if named.is_none() && url.scheme() == Scheme::Ssh => {
                 return session.by_branches(revision).await;
             }
             // The branch may have been pushed to since it was named, and points elsewhere now.

@@ -236,6 +236,39 @@ async fn a_server_that_says_nothing_in_the_middle_of_a_pack_gives_its_turn_to_ot
     assert_eq!(waits.await.unwrap().unwrap().to_string(), new);
 }
 
+/// Answers as a server does, and breaks off in the middle of each pack.
+async fn breaking(State(serving): State<Serving>, request: Request) -> Response {
+    let is_pack = request.method() == axum::http::Method::POST;
+    let (parts, body) = backend(State(serving), request).await.into_parts();
+    let whole = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    if !is_pack || whole.len() < 100_000 {
+        return Response::from_parts(parts, Body::from(whole));
+    }
+    let first = futures::stream::iter([Ok(whole.slice(..1_000))]);
+    let breaks = futures::stream::once(async {
+        // What came before is sent meanwhile.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Err(std::io::Error::other("it breaks"))
+    });
+    Response::from_parts(parts, Body::from_stream(futures::StreamExt::chain(first, breaks)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_while_a_commit_is_sent_is_no_reason_to_fetch_all_branches() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let new = commit(&path, "main", "big.txt", &noise(1_000_000));
+    commit(&path, "side", "b.yaml", "b: 1\n");
+    let serving = Serving::new(&forge);
+    let server = serve(axum::Router::new().fallback(breaking).with_state(serving.clone())).await;
+    let cache = Cache::new(|_| {}).await;
+    let host = server.trim_start_matches("http://");
+    let refusal = cache.refusal(&format!("{server}/a.git"), &new).await;
+    assert!(refusal.starts_with(&format!("cannot connect to {host}: ")), "{refusal}");
+    // The greeting, the list of branches, the pack.
+    assert_eq!(serving.requests(), 3);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_servers_that_hang_as_may_be_fetched_from_hold_up_no_others() {
     let (held, mut hung) = tokio::sync::mpsc::unbounded_channel();

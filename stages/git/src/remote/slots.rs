@@ -2,8 +2,8 @@
 //!
 //! A server that says nothing for a moment, or little for a while, gives its slot to others, and needs none until it says more: what
 //! little it says takes no memory. So servers that hang, or say a little all the time, hold up nobody but those who wait for the same
-//! host. Nothing fails by it: how slow a fetch may be its own limit says alone. And whoever needs a slot again waits for it for a moment
-//! only, because its time runs, and a server that nobody reads of ends the conversation.
+//! host. Nothing fails by it: how slow a fetch may be its own limit says alone. And whoever needs a slot again waits for it for half a
+//! minute at most, because its time runs, and a server that nobody reads from ends the conversation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,9 @@ const QUIET: Duration = Duration::from_secs(1);
 const WHILE: Duration = Duration::from_secs(5);
 /// So many bytes of a while need no slot: within the ten minutes that a fetch may take, those of a pack of 8 MB.
 const LITTLE: usize = 64 * 1024;
-/// So long one conversation waits altogether for slots that it gave up; then it goes on without.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// So long one conversation waits altogether for slots that it gave up; then it goes on without. Servers that can send nothing for a
+/// minute end the conversation.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// As many times as many conversations may be open as may receive much.
 const OPEN: usize = 16;
 /// Hosts that are remembered before those that nobody waits for are forgotten.

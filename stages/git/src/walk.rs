@@ -83,7 +83,7 @@ pub struct WalkLimits {
 
 impl Default for WalkLimits {
     fn default() -> Self {
-        Self { changes: 100, commits: 2_000_000, entries: 10_000_000 }
+        Self { changes: 100, commits: 4_000_000, entries: 10_000_000 }
     }
 }
 
@@ -212,7 +212,7 @@ impl Walk<'_, '_> {
             }
         }
         for place in self.order {
-            for parent in &self.graph.node(*place).parents {
+            for parent in self.graph.parents(*place) {
                 for word in 0..words {
                     bits[*parent as usize * words + word] |= bits[*place as usize * words + word];
                 }
@@ -262,7 +262,7 @@ impl Walk<'_, '_> {
                 (touched, ways) = self.touched(*place, &paths)?;
             }
             touched.retain(|query, _| history.has(*query, *place));
-            history.go_on(*place, &self.graph.node(*place).parents, &ways);
+            history.go_on(*place, self.graph.parents(*place), &ways);
             for g in here {
                 let new = is_new(&reach, &groups[g], *place);
                 for query in &groups[g].queries {
@@ -319,7 +319,7 @@ impl Walk<'_, '_> {
     fn touched(&mut self, place: Place, paths: &PathTree) -> Result<(WhoseDiffer, Ways), GitError> {
         let graph = self.graph;
         let node = graph.node(place);
-        let Some((first, others)) = node.parents.split_first() else {
+        let Some((first, others)) = graph.parents(place).split_first() else {
             return Ok((self.differ.compare(None, Some(node.tree), paths)?, Ways::new()));
         };
         let mut touched = self.differ.compare(Some(graph.node(*first).tree), Some(node.tree), paths)?;

@@ -190,6 +190,17 @@ fn a_commit_that_follows_many_counts_as_many() {
     assert_eq!(walked(1_001).unwrap().commits, 2);
 }
 
+#[test]
+fn a_history_of_more_than_two_million_is_walked() {
+    const MANY: usize = 1_100_000;
+    let mut built = Built::new("");
+    let first = built.commit(Files::new(), &[], 1);
+    let second = built.commit(Files::new(), &vec![first; MANY], 2);
+    let third = built.commit(Files::new(), &vec![second; MANY], 3);
+    let asked = [Asked { to: built.commits[third].id, since: None, paths: vec![String::new()].into() }];
+    assert_eq!(changes(&built.repository, &asked, WalkLimits::default()).unwrap().commits, 3);
+}
+
 /// A tree of ten trees of ten trees and so on: few objects, and more paths than can be counted.
 fn bomb(built: &Built, depth: usize) -> File {
     let odb = built.repository.odb().unwrap();

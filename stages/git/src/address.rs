@@ -1,5 +1,12 @@
 //! Whether two ways to write a repository's address mean the same one.
 
+/// Hosts at which others take SSH where its own port is closed.
+const ALSO_SSH: [(&str, &str); 3] = [
+    ("ssh.github.com", "github.com"),
+    ("altssh.gitlab.com", "gitlab.com"),
+    ("altssh.bitbucket.org", "bitbucket.org"),
+];
+
 /// A repository's address without what does not tell repositories apart: scheme, user, port of the scheme, `.git`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(String);
@@ -20,11 +27,8 @@ impl Address {
         };
         let (host, path) = place.split_once('/').unwrap_or((&place, ""));
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
-        let host = [":443", ":80", ":22"]
-            .iter()
-            .find_map(|port| host.strip_suffix(port))
-            .unwrap_or(&host)
-            .to_owned();
+        let host = [":443", ":80", ":22"].iter().find_map(|port| host.strip_suffix(port)).unwrap_or(&host);
+        let host = ALSO_SSH.iter().find(|(also, _)| *also == host).map_or(host, |(_, of)| *of);
         let path = path.trim_matches('/');
         // Argo CD compares addresses without their case.
         Self(format!("{host}/{}", path.strip_suffix(".git").unwrap_or(path).to_ascii_lowercase()))
@@ -49,6 +53,7 @@ mod tests {
             "https://user:secret@GitHub.com:443/team/mono.git/",
             "git@github.com:team/mono.git",
             "ssh://git@github.com:22/team/mono",
+            "ssh://git@ssh.github.com:443/team/mono.git",
         ] {
             assert_eq!(Address::read(same), one, "{same}");
         }

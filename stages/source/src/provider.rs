@@ -113,6 +113,7 @@ mod tests {
         for (url, shown) in [
             ("git@github.com:team/mono.git", "https://github.com/team/mono/commit/abc"),
             ("https://x:secret@gitlab.com/a/b/c.git", "https://gitlab.com/a/b/c/-/commit/abc"),
+            ("ssh://git@altssh.gitlab.com:443/a/b.git", "https://gitlab.com/a/b/-/commit/abc"),
             ("https://bitbucket.org/team/mono", "https://bitbucket.org/team/mono/commits/abc"),
             ("https://codeberg.org/team/mono", "https://codeberg.org/team/mono/commit/abc"),
             ("https://gitlab.example.com:8443/a/b", "https://gitlab.example.com:8443/a/b/-/commit/abc"),

@@ -28,7 +28,7 @@ pub struct Config {
     pub fresh: Duration,
     /// For so long a repository that failed is not asked again, or for as long as its server says.
     pub pause: Duration,
-    /// Fetches that receive something at the same time, and conversations with one host.
+    /// Fetches that receive much at the same time, and conversations with one host.
     pub concurrent: usize,
     /// Repositories of this machine (`file://`) are read.
     pub files: bool,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{AuthError, Client, ConnectOptions, Event};
+use async_nats::{AuthError, Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use pipeline_core::{Backoff, Digest};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -31,12 +31,49 @@ pub struct Access {
 }
 
 impl Access {
-    /// How to connect; what the connection tells is said, and heard by `heard` before.
-    pub(super) fn options(
+    /// Connects to the first server that answers, trying for ever with growing pauses, and once connected reconnects for ever.
+    pub(super) async fn connect(
         &self,
-        said: Arc<Said>,
-        heard: impl Fn(&Event) + Send + Sync + 'static,
-    ) -> ConnectOptions {
+        servers: &[ServerAddr],
+        said: &Arc<Said>,
+        heard: impl Fn(&Event) + Clone + Send + Sync + 'static,
+    ) -> Client {
+        let mut attempt = 0;
+        loop {
+            match self.connect_once(servers, said, heard.clone()).await {
+                Ok(client) => return client,
+                Err(error) => said.failed(error.kind(), &error),
+            }
+            attempt += 1;
+            tokio::time::sleep(pause(attempt)).await;
+        }
+    }
+
+    /// Tries each server once. One that is to say the first word in TLS alone (`handshake_first`) says nothing without: where TLS is
+    /// insisted on and no server answered, each is tried once more, beginning with TLS. What answered so is reconnected to so.
+    pub(super) async fn connect_once(
+        &self,
+        servers: &[ServerAddr],
+        said: &Arc<Said>,
+        heard: impl Fn(&Event) + Clone + Send + Sync + 'static,
+    ) -> Result<Client, ConnectError> {
+        let options = self.options(Arc::clone(said), heard.clone());
+        // What a client needs while it connects takes kilobytes, and nothing afterwards.
+        let failed = match Box::pin(options.connect(servers.to_vec())).await {
+            Ok(client) => return Ok(client),
+            Err(failed) => failed,
+        };
+        let is_insisted_on = self.tls.is_some() || servers.iter().any(ServerAddr::tls_required);
+        if is_refusal(failed.kind()) || !is_insisted_on {
+            return Err(failed);
+        }
+        let options = self.options(Arc::clone(said), heard).tls_first();
+        let answered = Box::pin(options.connect(servers.to_vec())).await;
+        answered.map_err(|again| if is_refusal(again.kind()) { again } else { failed })
+    }
+
+    /// How to connect; what the connection tells is said, and heard by `heard` before.
+    fn options(&self, said: Arc<Said>, heard: impl Fn(&Event) + Send + Sync + 'static) -> ConnectOptions {
         let options = match self.credentials.clone() {
             Credentials::None => ConnectOptions::new(),
             credentials => {
@@ -72,6 +109,11 @@ impl Access {
     }
 }
 
+/// Whether the server refuses who asks.
+pub(super) fn is_refusal(kind: ConnectErrorKind) -> bool {
+    matches!(kind, ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication)
+}
+
 /// The files that say who asks and whom to trust, and what they held before the first connection.
 pub(super) struct Files(Vec<PathBuf>, Vec<Option<Digest>>);
 
@@ -90,7 +132,15 @@ impl Files {
         Ok(Self(files, held))
     }
 
-    /// Connects `client` anew whenever they hold something else, and calls `changed` before; `None` where there are none.
+    /// Connects `client` anew whenever they hold something else, and calls `changed` before; ends at once where there are none.
+    pub(super) async fn follow(self, client: &Client, access: &Access, said: &Said, changed: impl Fn()) {
+        let Self(files, held) = self;
+        if !files.is_empty() {
+            follow(client, access, &files, held, said, changed).await;
+        }
+    }
+
+    /// The same in a task of its own; `None` where there are none.
     pub(super) fn followed(
         self,
         client: Client,
@@ -98,10 +148,9 @@ impl Files {
         said: Arc<Said>,
         changed: impl Fn() + Send + 'static,
     ) -> Option<AbortOnDropHandle<()>> {
-        let Self(files, held) = self;
-        (!files.is_empty()).then(|| {
+        (!self.0.is_empty()).then(|| {
             AbortOnDropHandle::new(tokio::spawn(async move {
-                follow(&client, &access, &files, held, &said, changed).await;
+                self.follow(&client, &access, &said, changed).await;
             }))
         })
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use async_nats::Client;
 use async_nats::jetstream::context::ContextBuilder;
-use async_nats::{Client, ConnectErrorKind};
 use pipeline_core::Shutdown;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::access::{Files, pause};
+use super::access::{Files, is_refusal};
 use super::events::Said;
 use super::publish::{IN_FLIGHT, ROOM_KIB};
 use super::{Config, ConfigError, Inner, JetStream};
@@ -47,24 +47,9 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
     let access = config.access();
     let said = Arc::new(Said::of_the_bus(access.credentials.kind()));
     let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
-    let mut attempt = 0;
-    let client = loop {
-        let options = access.options(Arc::clone(&said), |_| {});
-        // What a client needs while it connects takes kilobytes, and nothing afterwards.
-        let connecting = Box::pin(options.connect(servers.clone()));
-        let tried = tokio::select! {
-            tried = connecting => tried,
-            () = stop.cancelled() => return Err(ConnectError::Stopped),
-        };
-        match tried {
-            Ok(client) => break client,
-            Err(error) => said.failed(error.kind(), &error),
-        }
-        attempt += 1;
-        tokio::select! {
-            () = tokio::time::sleep(pause(attempt)) => {}
-            () = stop.cancelled() => return Err(ConnectError::Stopped),
-        }
+    let client = tokio::select! {
+        client = access.connect(&servers, &said, |_| {}) => client,
+        () = stop.cancelled() => return Err(ConnectError::Stopped),
     };
     Ok(open(client, config, prefix, (files, said)))
 }
@@ -80,12 +65,10 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     let kind = access.credentials.kind();
     let said = Arc::new(Said::of_the_bus(kind));
     let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
-    let options = access.options(Arc::clone(&said), |_| {});
-    let client = Box::pin(options.connect(config.servers()?)).await.map_err(|error| match error.kind() {
-        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            ConnectError::Refused(kind)
-        }
-        _ => ConnectError::Away(error),
+    let connected = access.connect_once(&config.servers()?, &said, |_| {}).await;
+    let client = connected.map_err(|error| match is_refusal(error.kind()) {
+        true => ConnectError::Refused(kind),
+        false => ConnectError::Away(error),
     })?;
     Ok(open(client, config, prefix, (files, said)))
 }

@@ -39,10 +39,7 @@ impl Said {
 
     /// One attempt to connect failed.
     pub(super) fn failed(&self, kind: ConnectErrorKind, error: &async_nats::ConnectError) {
-        match kind {
-            ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => self.refused(),
-            _ => self.away(&error.to_string()),
-        }
+        if super::access::is_refusal(kind) { self.refused() } else { self.away(&error.to_string()) }
     }
 
     /// One event of the connection.

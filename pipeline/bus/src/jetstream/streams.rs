@@ -9,15 +9,15 @@
 
 use std::error::Error as _;
 use std::future::IntoFuture as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::jetstream::context::{ContextBuilder, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{Client, ConnectError, Event, HeaderMap, ServerError};
+use async_nats::{Client, Event, HeaderMap, ServerError};
 use bytes::Bytes;
 use tokio::sync::{broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -38,14 +38,20 @@ pub struct Streams {
 }
 
 struct Inner {
-    client: Client,
-    context: jetstream::Context,
+    /// Nothing before the first connection.
+    link: Arc<OnceLock<Link>>,
     timeout: Duration,
     heard: Arc<Heard>,
     said: Arc<Said>,
     credentials: &'static str,
-    /// Follows the files that say who asks; ends with this.
-    _following: Option<AbortOnDropHandle<()>>,
+    /// Connects, and follows the files that say who asks; ends with this.
+    _connecting: AbortOnDropHandle<()>,
+}
+
+/// A connection that stood once, and is made anew whenever it breaks.
+struct Link {
+    client: Client,
+    context: jetstream::Context,
 }
 
 /// What the connection tells of rights.
@@ -69,9 +75,6 @@ pub enum OpenError {
     /// A file of the credentials cannot be read, or holds none.
     #[error("reading the credentials of a NATS server failed")]
     Credentials(#[source] std::io::Error),
-    /// The connection cannot be made as configured.
-    #[error("the connection to a NATS server cannot be made as configured")]
-    Connection(#[source] ConnectError),
 }
 
 /// Why a message was not delivered.
@@ -122,20 +125,29 @@ impl Streams {
             told: AtomicU64::new(0),
         });
         let files = Files::of(&access).await.map_err(OpenError::Credentials)?;
-        let hears = (Arc::clone(&heard), Arc::clone(&said));
-        let options = access.options(Arc::clone(&said), move |event| hears.0.hear(event, &hears.1));
-        let connected = options.retry_on_initial_connect().connect(servers).await;
-        let client = connected.map_err(OpenError::Connection)?;
-        let context = ContextBuilder::new()
-            .timeout(access.timeout)
-            .ack_timeout(access.timeout)
-            .max_ack_inflight(IN_FLIGHT)
-            .build(client.clone());
-        let timeout = access.timeout;
-        let changes = Arc::clone(&heard);
-        let following =
-            files.followed(client.clone(), access, Arc::clone(&said), move || changes.has_changed());
-        let inner = Inner { client, context, timeout, heard, said, credentials, _following: following };
+        let (link, timeout) = (Arc::new(OnceLock::new()), access.timeout);
+        let (linked, telling) = (Arc::clone(&link), Arc::clone(&said));
+        let (hears, changes) = ((Arc::clone(&heard), Arc::clone(&said)), Arc::clone(&heard));
+        let connecting = tokio::spawn(async move {
+            let heard = move |event: &Event| hears.0.hear(event, &hears.1);
+            let client = access.connect(&servers, &telling, heard).await;
+            let context = ContextBuilder::new()
+                .timeout(timeout)
+                .ack_timeout(timeout)
+                .max_ack_inflight(IN_FLIGHT)
+                .build(client.clone());
+            // Nobody else sets it.
+            drop(linked.set(Link { client: client.clone(), context }));
+            files.follow(&client, &access, &telling, || changes.has_changed()).await;
+        });
+        let inner = Inner {
+            link,
+            timeout,
+            heard,
+            said,
+            credentials,
+            _connecting: AbortOnDropHandle::new(connecting),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -151,16 +163,17 @@ impl Streams {
         body: Bytes,
     ) -> Result<(), StreamError> {
         let inner = &*self.inner;
-        if inner.client.connection_state() != State::Connected {
+        let link = inner.link.get().filter(|link| link.client.connection_state() == State::Connected);
+        let Some(Link { client, context }) = link else {
             return Err(match inner.said.is_refused() {
                 true => StreamError::Refused(inner.credentials),
                 false => StreamError::Away,
             });
-        }
+        };
         if inner.heard.no_inbox.swap(false, Ordering::Relaxed) {
             // What was refused is asked for by the next connection again, and by none before: a server may have changed its mind.
             // It fails when the client is closed.
-            let _ = inner.client.force_reconnect().await;
+            let _ = client.force_reconnect().await;
             return Err(StreamError::NoInbox);
         }
         let bytes = body.len();
@@ -170,7 +183,7 @@ impl Streams {
         }
         let denied = inner.heard.denied.subscribe();
         let message = PublishMessage::build().payload(body).headers(all);
-        let sent = inner.context.send_publish(subject.to_owned(), message).await;
+        let sent = context.send_publish(subject.to_owned(), message).await;
         let answer = sent.map_err(|error| inner.failed(error, bytes))?;
         let answer = tokio::select! {
             answer = answer.into_future() => answer,

@@ -428,3 +428,22 @@ async fn a_server_is_trusted_whose_own_certificate_was_given_as_its_authority_an
     });
     assert!(matches!(refused.unwrap_err(), ConnectError::Stopped));
 }
+
+#[tokio::test]
+async fn a_server_that_says_its_first_word_in_tls_is_spoken_to_so_and_reconnected_to_so() {
+    let folder = certificates();
+    let file = |name: &str| folder.path().join(name);
+    let mut server = Server::with(&format!(
+        "tls {{ cert_file: {:?}, key_file: {:?}, handshake_first: true }}",
+        file("server.pem"),
+        file("server.key"),
+    ));
+    let tls = Some(Tls { ca: Some(file("ca.pem")), identity: None });
+    let bus = connected(Config { tls, ..config(&server) }).await;
+    usable(&bus).await;
+    server.kill();
+    until("the loss", || !bus.is_connected()).await;
+    server.restart();
+    until("the next connection", || bus.is_connected()).await;
+    usable(&bus).await;
+}

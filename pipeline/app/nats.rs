@@ -50,7 +50,8 @@ pub(super) async fn access(
         }
         Credentials::None | Credentials::Password { .. } | Credentials::Token(_) | Credentials::Nkey(_) => {}
     }
-    Ok(jetstream::Access { urls: urls.to_vec(), timeout, credentials, tls })
+    let inbox_prefix = of.inbox_prefix.map(str::to_owned);
+    Ok(jetstream::Access { urls: urls.to_vec(), timeout, credentials, tls, inbox_prefix })
 }
 
 /// What stands in a file, without what is around it.

@@ -47,6 +47,7 @@ pub(crate) struct Bus {
     ca_file: As<Option<PathBuf>>,
     certificate_file: As<Option<PathBuf>>,
     key_file: As<Option<PathBuf>>,
+    inbox_prefix: As<Subjects>,
     pub(crate) reports: bool,
     /// What the name of this process among the replicas begins with; it is to add what no other has.
     pub(crate) replica: As<ReplicaName>,
@@ -144,6 +145,7 @@ impl Bus {
             ca_file: self.ca_file.as_ref(),
             certificate_file: self.certificate_file.as_ref(),
             key_file: self.key_file.as_ref(),
+            inbox_prefix: Some(self.inbox_prefix.0.as_str()),
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct NatsAccess<'a> {
     pub(crate) ca_file: Option<&'a PathBuf>,
     pub(crate) certificate_file: Option<&'a PathBuf>,
     pub(crate) key_file: Option<&'a PathBuf>,
+    /// What subjects of answers begin with; `None`: as usual.
+    pub(crate) inbox_prefix: Option<&'a str>,
 }
 
 impl NatsAccess<'_> {

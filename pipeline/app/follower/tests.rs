@@ -147,6 +147,7 @@ fn config(server: &NatsServer) -> jetstream::Config {
         timeout: SOON / 2,
         credentials: jetstream::Credentials::None,
         tls: None,
+        inbox_prefix: None,
     }
 }
 

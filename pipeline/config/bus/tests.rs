@@ -54,6 +54,7 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     assert_eq!((*bus.ack_wait, *bus.timeout), (Duration::from_secs(10), Duration::from_secs(5)));
     let access = bus.access();
     assert!(matches!(access.credentials(), Some(Credentials::None)) && access.tls().is_none());
+    assert_eq!(access.inbox_prefix, Some("_INBOX"));
     assert_eq!(bus.replica.0, "event-reporter-3");
     let leases = bus.leases.unwrap();
     assert_eq!(leases.shards().get(), 32);
@@ -266,4 +267,13 @@ fn a_replica_is_named_after_its_host() {
     assert_eq!(name(""), "replica");
     assert_eq!(name(&"x".repeat(300)).len(), 200);
     assert_eq!(with(&[("bus.replica", "mine")]).bus.unwrap().replica.0, "mine");
+}
+
+#[test]
+fn answers_come_below_a_prefix_of_plain_parts() {
+    let bus = with(&[("bus.inboxPrefix", "_INBOX.runtime")]).bus.unwrap();
+    assert_eq!(bus.access().inbox_prefix, Some("_INBOX.runtime"));
+    let said =
+        "bus.inboxPrefix: must be 1 to 128 letters, digits, - and _, in parts between dots (from --set)";
+    assert_eq!(refused(&[("bus.inboxPrefix", "_INBOX.>")]), said);
 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_report::nats::SubjectPattern;
 
+use crate::config::bus::Subjects;
 use crate::config::nats::{NatsAccess, Servers};
 use crate::config::problem::Problems;
 use crate::config::reporter::EventSource;
@@ -40,6 +41,8 @@ pub(super) struct NatsSink {
     ca_file: Option<File>,
     certificate_file: Option<File>,
     key_file: Option<File>,
+    /// What subjects of answers begin with; _INBOX where nothing is said.
+    inbox_prefix: Option<As<Subjects>>,
 }
 
 /// What a message is.
@@ -75,6 +78,7 @@ impl NatsSink {
             ca_file: path(self.ca_file.as_ref()),
             certificate_file: path(self.certificate_file.as_ref()),
             key_file: path(self.key_file.as_ref()),
+            inbox_prefix: self.inbox_prefix.as_ref().map(|prefix| prefix.0.as_str()),
         }
     }
 

@@ -55,6 +55,7 @@ async fn connected_for(server: &NatsServer, max_bytes: u64) -> JetStream {
         timeout: SOON,
         credentials: Credentials::None,
         tls: None,
+        inbox_prefix: None,
     };
     tokio::time::timeout(SOON, connect(config, &Shutdown::new())).await.unwrap().unwrap()
 }

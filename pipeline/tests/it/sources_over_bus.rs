@@ -48,6 +48,7 @@ pub(crate) async fn connected(server: &NatsServer) -> Arc<dyn Requests> {
         timeout: SOON,
         credentials: Credentials::None,
         tls: None,
+        inbox_prefix: None,
     };
     let bus: JetStream = connect(config, &Shutdown::new()).await.unwrap();
     Arc::new(bus)

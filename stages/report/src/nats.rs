@@ -62,9 +62,11 @@ impl Config {
     /// # Errors
     /// [`OpenError`] when an address or a file of the credentials cannot be used.
     pub async fn build(self, meter: Arc<dyn Meter>) -> Result<Nats, OpenError> {
+        let inbox = self.access.inbox_prefix.clone().unwrap_or_else(|| "_INBOX".to_owned());
         let streams = Streams::open(self.access, &self.route).await?;
         let said = AtomicU8::new(NOTHING);
-        Ok(Nats { streams, route: self.route, subject: self.subject, format: self.format, said, meter })
+        let Self { route, subject, format, .. } = self;
+        Ok(Nats { streams, route, subject, format, inbox, said, meter })
     }
 }
 
@@ -74,6 +76,8 @@ pub struct Nats {
     route: String,
     subject: SubjectPattern,
     format: Format,
+    /// What subjects of answers begin with.
+    inbox: String,
     /// What was said last of why reports wait; [`NOTHING`] since one was taken.
     said: AtomicU8,
     meter: Arc<dyn Meter>,
@@ -165,7 +169,13 @@ impl Nats {
                 format!("; make one ({make}), or give the route a subject that one takes"),
             ),
             StreamError::Denied => (3, Reason::Forbidden, format!("; let its user publish to {filter}")),
-            StreamError::NoInbox => (4, Reason::Forbidden, "; let its user subscribe to _INBOX.>".to_owned()),
+            StreamError::NoInbox => {
+                let cure = format!(
+                    "; let its user subscribe to {}.>, or say in inboxPrefix below what it may",
+                    self.inbox
+                );
+                (4, Reason::Forbidden, cure)
+            }
             StreamError::Full(_) => (
                 5,
                 Reason::ServerError,

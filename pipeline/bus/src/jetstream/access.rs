@@ -28,6 +28,8 @@ pub struct Access {
     pub credentials: Credentials,
     /// TLS; also without it a server that asks for TLS gets it, with the system's roots.
     pub tls: Option<Tls>,
+    /// What subjects of answers begin with, of a user who may subscribe below that alone; `None`: `_INBOX`, as usual.
+    pub inbox_prefix: Option<String>,
 }
 
 impl Access {
@@ -97,6 +99,10 @@ impl Access {
                 said.hear(event);
                 std::future::ready(())
             });
+        let options = match &self.inbox_prefix {
+            Some(prefix) => options.custom_inbox_prefix(prefix),
+            None => options,
+        };
         let Some(tls) = &self.tls else { return options };
         let options = options.require_tls(true);
         match (&tls.ca, &tls.identity) {

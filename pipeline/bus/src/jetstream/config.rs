@@ -36,6 +36,8 @@ pub struct Config {
     pub credentials: Credentials,
     /// TLS; also without it a server that asks for TLS gets it, with the system's roots.
     pub tls: Option<Tls>,
+    /// What subjects of answers begin with, of a user who may subscribe below that alone; `None`: `_INBOX`, as usual.
+    pub inbox_prefix: Option<String>,
 }
 
 /// TLS to the server; all files are PEM, read for each connection.
@@ -112,6 +114,7 @@ impl Config {
             timeout: self.timeout,
             credentials: self.credentials.clone(),
             tls: self.tls.clone(),
+            inbox_prefix: self.inbox_prefix.clone(),
         }
     }
 }
@@ -158,6 +161,7 @@ mod tests {
             timeout: Duration::from_secs(5),
             credentials: Credentials::None,
             tls: None,
+            inbox_prefix: None,
         }
     }
 

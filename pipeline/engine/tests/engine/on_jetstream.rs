@@ -122,6 +122,7 @@ fn settings(url: String) -> Config {
         timeout,
         credentials: Credentials::None,
         tls: None,
+        inbox_prefix: None,
     }
 }
 

@@ -25,6 +25,7 @@ fn config(server: &NatsServer) -> Config {
             timeout: DEADLINE / 2,
             credentials: Credentials::None,
             tls: None,
+            inbox_prefix: None,
         },
         route: "delivery".to_owned(),
         subject: SubjectPattern::new(SUBJECT).unwrap(),
@@ -280,13 +281,24 @@ async fn a_user_who_may_not_be_answered_is_told_which_right_it_lacks_and_goes_on
     let access = Access { timeout: Duration::from_secs(2), ..user(&server).access };
     let sink = build(Config { access, ..user(&server) }).await;
     let text = "publish to gitops.rollout.shop.web: the NATS server forbids to subscribe to answers; let its user subscribe \
-                to _INBOX.>";
+                to _INBOX.>, or say in inboxPrefix below what it may";
     let one = of("rollout/shop/web", "{}");
     refuses(&sink, &one, Reason::Forbidden, text).await;
     // The server changes its mind, and leaves the connection as it is.
     server.change("subscribe: { deny: \">\" }", "subscribe: { allow: \">\" }").unwrap();
     server.reload().await.unwrap();
     taken(&sink, &one).await;
+    assert_eq!(count(&stream).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_be_answered_below_a_prefix_of_its_own_alone_publishes_with_that() {
+    let server = NatsServer::with(&users("subscribe: { allow: \"_INBOX_runtime.>\" }")).await.unwrap();
+    let stream = stream_by(&server, of_all(), all()).await;
+    let inbox_prefix = Some("_INBOX_runtime".to_owned());
+    let access = Access { inbox_prefix, ..user(&server).access };
+    let sink = build(Config { access, ..user(&server) }).await;
+    taken(&sink, &of("rollout/shop/web", "{}")).await;
     assert_eq!(count(&stream).await, 1);
 }
 

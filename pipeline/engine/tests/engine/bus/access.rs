@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use pipeline_bus::{Bus as _, Keep, Subject};
 
-use crate::bus::world::{SOURCE, config, connected, durable, published, soon, state};
+use crate::bus::world::{SOURCE, config, connected, durable, published, ready, soon, state, taken};
 use crate::server::Server;
 
 /// What this thread logs, one event a line.
@@ -446,4 +446,16 @@ async fn a_server_that_says_its_first_word_in_tls_is_spoken_to_so_and_reconnecte
     server.restart();
     until("the next connection", || bus.is_connected()).await;
     usable(&bus).await;
+}
+
+#[tokio::test]
+async fn a_user_who_may_be_answered_below_a_prefix_of_its_own_alone_has_the_bus_with_that() {
+    let server = Server::with(
+        "authorization { users: [ { user: runtime, password: right, permissions: { subscribe: { allow: \"_INBOX.runtime.>\" } } } ] }",
+    );
+    let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
+    let inbox_prefix = Some("_INBOX.runtime".to_owned());
+    let (bus, mut deliveries) = ready(Config { credentials, inbox_prefix, ..config(&server) }).await;
+    published(&bus, &state("u", 1, 10)).await;
+    taken(&mut deliveries).await;
 }

@@ -28,6 +28,7 @@ pub(crate) fn config(server: &Server) -> Config {
         timeout: Duration::from_secs(30),
         credentials: Credentials::None,
         tls: None,
+        inbox_prefix: None,
     }
 }
 

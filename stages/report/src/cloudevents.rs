@@ -2,8 +2,8 @@
 //!
 //! takes: shipments - gives: an answer for each - calls: `POST {address}`: structured, the event as `application/cloudevents+json`;
 //! binary, its attributes as `ce-` headers and the payload as the body; batched, a list of events as
-//! `application/cloudevents-batch+json` - fails: as for the platform: 401, 403, 408, 425, 429, 3xx, 5xx and a connection that
-//! fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so is sent one by one, so
+//! `application/cloudevents-batch+json` - fails: as for the platform: 401, 403, 407, 408, 421, 425, 429, 499, 3xx, 5xx and a
+//! connection that fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so is sent one by one, so
 //! that what is wrong with one event refuses no other
 //!
 //! An event's `id` is the idempotency key of its report: with `source` it identifies the event, and a retry repeats both, as

@@ -2,8 +2,8 @@
 //!
 //! takes: shipments - gives: an answer for each - calls: `POST {platform}/2.0/api/events` with
 //! `{"data": <payload>}`, gzipped, `Authorization: <token>` without a scheme, `Idempotency-Key` and
-//! `traceparent`, `Fencing-Epoch`, `Cluster-Era` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
-//! retry, and so does 412 to an epoch; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
+//! `traceparent`, `Fencing-Epoch`, `Cluster-Era` - fails: a 4xx rejects; 401, 403, 408, 425, 429, what a proxy between says of itself
+//! (407, 421, 499), 3xx, 5xx and a connection that fails retry, and so does 412 to an epoch; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
 //! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
 //!
 //! A report counts as taken when the whole head of a 2xx has come, whatever becomes of its body: whoever sends a
@@ -271,12 +271,17 @@ enum EncodeError {
     Stopping,
 }
 
+/// Whether a 4xx says something of who asks, when, or by which way, and nothing of what was sent.
+pub(crate) const fn is_for_now(status: u16) -> bool {
+    matches!(status, 401 | 403 | 407 | 408 | 421 | 425 | 429 | 499)
+}
+
 /// What becomes of a report that was not taken. `succeeded`: whether the platform ever took one; `fenced`: whether the
 /// report named an epoch, which 412 then calls outdated.
 pub(crate) fn classify(error: HttpError, succeeded: bool, fenced: bool) -> StageError {
     let reject = match (error.status(), error.fault()) {
         (Some(412), _) => !fenced,
-        (Some(401 | 403 | 408 | 425 | 429), _) => false,
+        (Some(status), _) if is_for_now(status) => false,
         (Some(404 | 405), _) => succeeded,
         (Some(400..=499), _) | (None, Fault::Request(_)) => true,
         _ => false,

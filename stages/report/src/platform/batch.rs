@@ -29,8 +29,8 @@
 //! was acknowledged, and the order within a batch means nothing. A batch has at least two reports; one alone is sent
 //! as if there were no batches.
 //!
-//! What the answer as a whole means: 401, 403, 408, 425, 429, 3xx, 5xx, no answer, an answer that is cut or that is no
-//! such list leave every report of the batch unacknowledged, and each is sent again later. A batch is waited for only as long as
+//! What the answer as a whole means: 401, 403, 408, 425, 429, what a proxy says of itself (407, 421, 499), 3xx, 5xx, no answer,
+//! an answer that is cut or that is no such list leave every report of the batch unacknowledged, and each is sent again later. A batch is waited for only as long as
 //! each of its reports may be under way: its connection is closed then, which is no answer. Any other 4xx refuses the
 //! batch and not its reports: they are sent one by one at once. Where that is 404, 405 or 415 and no batch was ever
 //! taken, the platform knows no batches, and none is sent any more until the process starts again.
@@ -45,7 +45,7 @@ use serde::Deserialize;
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{Fault, HttpError, Method, Reply};
 
-use super::{ACT, Batch, Platform, classify};
+use super::{ACT, Batch, Platform, classify, is_for_now};
 use crate::batching::{BatchBounds, Batching, SendsBatches, all};
 use crate::envelope;
 
@@ -134,8 +134,7 @@ impl SendsBatches for Platform {
                 ControlFlow::Continue(each.map(|(result, shipment)| self.answer(result, shipment)).collect())
             }
             Err(error) => match error.status() {
-                Some(401 | 403 | 408 | 425 | 429) => ControlFlow::Continue(all(reports, error.into_retry())),
-                Some(400..=499) => {
+                Some(status @ 400..=499) if !is_for_now(status) => {
                     batches.refused(&error);
                     ControlFlow::Break(())
                 }

@@ -3,8 +3,9 @@
 //! takes: shipments - gives: an answer for each - calls: `POST {address}`: structured, the event as `application/cloudevents+json`;
 //! binary, its attributes as `ce-` headers and the payload as the body; batched, a list of events as
 //! `application/cloudevents-batch+json` - fails: as for the platform: 401, 403, 407, 408, 421, 425, 429, 499, 3xx, 5xx and a
-//! connection that fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so is sent one by one, so
-//! that what is wrong with one event refuses no other
+//! connection that fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so, or of which some
+//! was taken (207), is sent one by one as single events, so that what is wrong with one event refuses no other. A receiver that never
+//! took a batch and refused several, as a broker of Knative does, is sent none any more until the process starts again
 //!
 //! An event's `id` is the idempotency key of its report: with `source` it identifies the event, and a retry repeats both, as
 //! the specification asks. `type` is `gitops-runtime.<kind>.reported`, or `.ended` for the last of an object; `subject` is the
@@ -16,7 +17,7 @@ pub(crate) mod event;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -34,6 +35,8 @@ const ACT: &str = "send a cloudevent";
 const JSON: &str = "application/json";
 pub(crate) const STRUCTURED: &str = "application/cloudevents+json";
 const BATCHED: &str = "application/cloudevents-batch+json";
+/// A receiver that refused so many batches, and never took one, knows none.
+const REFUSED_BATCHES: u32 = 3;
 
 /// How events stand in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +112,8 @@ impl Config {
             source: self.source,
             mode: self.mode,
             batching: self.mode.bounds().map(Batching::new),
+            batch_taken: AtomicBool::new(false),
+            batches_refused: AtomicU32::new(0),
             succeeded: AtomicBool::new(false),
             meter,
         })
@@ -122,6 +127,9 @@ pub struct CloudEvents {
     source: String,
     mode: Mode,
     batching: Option<Batching>,
+    batch_taken: AtomicBool,
+    /// How many, as long as none was taken.
+    batches_refused: AtomicU32,
     succeeded: AtomicBool,
     meter: Arc<dyn Meter>,
 }
@@ -135,7 +143,8 @@ impl fmt::Debug for CloudEvents {
 #[pipeline_core::async_trait]
 impl pipeline_core::Sink for CloudEvents {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
-        match &self.batching {
+        let may_know = self.batches_refused.load(Ordering::Relaxed) < REFUSED_BATCHES;
+        match self.batching.as_ref().filter(|_| may_know) {
             Some(batching) => batching.ship(self, shipments).await,
             None => self.post_each(shipments).await,
         }
@@ -163,12 +172,21 @@ impl SendsBatches for CloudEvents {
         let events: Vec<Bytes> = events.collect();
         let body = [b"[", &*events.join(&b","[..]), b"]"].concat();
         let sent = self.request(BATCHED, Vec::new(), body.into()).await;
-        ControlFlow::Continue(match sent.map_err(|error| self.classified(error)) {
-            Ok(()) => shipments.iter().map(|_| Ok(())).collect(),
-            Err(error) if error.is_retry() => all(shipments.len(), error),
-            Err(error) if shipments.len() == 1 => vec![Err(error)],
-            Err(_) => return ControlFlow::Break(()),
-        })
+        let status = sent.as_ref().err().and_then(HttpError::status);
+        match sent.map_err(|error| self.classified(error)) {
+            // Which of them were taken is said in words of the receiver's own; each has its id.
+            Ok(207) if shipments.len() > 1 => ControlFlow::Break(()),
+            Ok(_) => {
+                self.batch_taken.store(true, Ordering::Relaxed);
+                self.batches_refused.store(0, Ordering::Relaxed);
+                ControlFlow::Continue(shipments.iter().map(|_| Ok(())).collect())
+            }
+            Err(error) if error.is_retry() => ControlFlow::Continue(all(shipments.len(), error)),
+            Err(error) => {
+                self.refused_batch(status, &error);
+                ControlFlow::Break(())
+            }
+        }
     }
 
     fn count(&self, answer: &Result<(), StageError>, took: Duration) {
@@ -177,6 +195,20 @@ impl SendsBatches for CloudEvents {
 }
 
 impl CloudEvents {
+    /// The receiver does not take a batch.
+    fn refused_batch(&self, status: Option<u16>, error: &StageError) {
+        if self.batch_taken.load(Ordering::Relaxed) {
+            return;
+        }
+        // It says itself that it knows no such thing.
+        let counts = if status == Some(415) { REFUSED_BATCHES } else { 1 };
+        let before = self.batches_refused.fetch_add(counts, Ordering::Relaxed);
+        if before < REFUSED_BATCHES && before + counts >= REFUSED_BATCHES {
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(error, "the receiver takes no batches: events are sent one by one from now on");
+        }
+    }
+
     /// A request for each.
     async fn post_each(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         let posts: Vec<_> = shipments.iter().map(|shipment| self.post(shipment)).collect();
@@ -194,7 +226,7 @@ impl CloudEvents {
                 self.request(STRUCTURED, Vec::new(), event::structured(shipment, &self.source)).await
             }
         };
-        let answer = answer.map_err(|error| self.classified(error));
+        let answer = answer.map(|_| ()).map_err(|error| self.classified(error));
         self.record(&answer, start.elapsed());
         answer
     }
@@ -204,7 +236,7 @@ impl CloudEvents {
         content_type: &str,
         headers: Vec<(&'static str, String)>,
         body: Bytes,
-    ) -> Result<(), HttpError> {
+    ) -> Result<u16, HttpError> {
         let mut request = self.client.request(ACT, Method::POST, &[])?.header(CONTENT_TYPE, content_type);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -213,9 +245,9 @@ impl CloudEvents {
         if let Some(token) = &self.token {
             request = self.client.authorize(ACT, request, token, "Bearer ").await?;
         }
-        self.client.deliver(ACT, request).await?.checked()?;
+        let taken = self.client.deliver(ACT, request).await?.checked()?;
         self.succeeded.store(true, Ordering::Relaxed);
-        Ok(())
+        Ok(taken.status())
     }
 
     fn classified(&self, error: HttpError) -> StageError {

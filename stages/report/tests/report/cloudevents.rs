@@ -110,6 +110,46 @@ async fn a_batch_is_a_list_and_one_that_is_refused_holds_up_no_other_event() {
     assert_eq!(requests.lock().unwrap().len(), 3, "the batch, and each of its events");
 }
 
+/// A receiver that answers batches with `status` and takes single events; gives how many of each came.
+async fn without_batches(status: StatusCode) -> (String, impl Fn() -> (usize, usize)) {
+    let requests = Requests::default();
+    let came = requests.clone();
+    let take = move |headers: HeaderMap, body: Bytes| {
+        let is_batch = header(&headers, "content-type") == "application/cloudevents-batch+json";
+        came.lock().unwrap().push((headers, body));
+        async move { if is_batch { status } else { StatusCode::ACCEPTED } }
+    };
+    let address = serve(Router::new().route("/events", post(take))).await;
+    let counts = move || {
+        let all = requests.lock().unwrap();
+        let batches = all.iter().filter(|(_, body)| body.starts_with(b"[")).count();
+        (batches, all.len() - batches)
+    };
+    (address, counts)
+}
+
+#[tokio::test]
+async fn a_receiver_that_takes_no_batches_is_sent_single_events_and_soon_nothing_else() {
+    for (status, batches) in [(StatusCode::BAD_REQUEST, 3), (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1)] {
+        let (address, came) = without_batches(status).await;
+        let sink = sink(&address, Mode::Batched { events: 2, bytes: 1 << 20 }).await;
+        for at in 0..5 {
+            let answers = sink.ship(&[shipment("{\"object\":1}", at)]).await;
+            assert!(answers[0].is_ok(), "{status}: {:?}", answers[0]);
+        }
+        assert_eq!(came(), (batches, 5), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_of_which_some_was_taken_is_sent_again_event_by_event() {
+    let (address, came) = without_batches(StatusCode::MULTI_STATUS).await;
+    let sink = sink(&address, Mode::Batched { events: 2, bytes: 1 << 20 }).await;
+    let both = [shipment("{\"object\":1}", 1), shipment("{\"object\":2}", 2)];
+    assert!(sink.ship(&both).await.iter().all(Result::is_ok));
+    assert_eq!(came(), (1, 2));
+}
+
 #[tokio::test]
 async fn several_callers_are_each_answered_whoever_sends_for_them() {
     let (address, requests) = receiver().await;

@@ -440,9 +440,9 @@ fn prepared(request: Request<Body>, peer: SocketAddr, is_secure: bool, is_truste
     Request::from_parts(parts, body)
 }
 
-/// How long a visitor's connection is kept that asks nothing: longer than most proxies in front keep theirs, as a request over one
-/// that is being closed is lost. Who asks nothing keeps nobody out.
-pub(crate) const HEAD: Duration = Duration::from_secs(75);
+/// How long a visitor's connection is kept that asks nothing: longer than proxies in front keep theirs (load balancers of Google Cloud
+/// for ten minutes, Envoy for an hour), as a request over one that is being closed is lost. Who asks nothing keeps nobody out.
+pub(crate) const HEAD: Duration = Duration::from_secs(65 * 60);
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -37,9 +38,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Bounds {
     /// It has this long to send a request's head, or its next one.
     pub(crate) head_timeout: Duration,
-    /// Its connection takes no further request after this long.
+    /// The next answer is the last of its connection after this long, and says so. An idle one is not closed then: a load balancer
+    /// may ask over it at that very moment, and would tell its client of an error.
     pub(crate) connection_age: Duration,
-    /// What is being answered then has this much longer.
+    /// What is being answered then has about this much longer.
     pub(crate) answer_age: Duration,
     /// Answers under way when the process stops have this long.
     pub(crate) grace: Duration,
@@ -121,14 +123,22 @@ async fn converse(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head_timeout).max_buf_size(HEAD_BYTES);
     let (place, pages) = (Arc::new(place), TowerToHyperService::new(pages));
+    let is_old = Arc::new(AtomicBool::new(false));
     let pages = service_fn(|request| {
-        let (busy, answer) = (place.busy(), pages.call(request));
-        async { answer.await.map(|response: Response| response.map(|body| CountedBody::new(body, busy))) }
+        let (busy, answer, is_old) = (place.busy(), pages.call(request), Arc::clone(&is_old));
+        async move {
+            answer.await.map(|mut response: Response| {
+                if is_old.load(Ordering::Relaxed) && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                response.map(|body| CountedBody::new(body, busy))
+            })
+        }
     });
     let stream = TokioIo::new(WriteTimed::new(stream, WRITE_TIMEOUT));
     let mut connection = pin!(http.serve_connection(stream, pages).with_upgrades());
     let mut aged = pin!(tokio::time::sleep(bounds.connection_age));
-    let mut is_old = false;
+    let mut was_answered = false;
     let (ended, grace) = loop {
         tokio::select! {
             result = connection.as_mut() => break (Some(result), Duration::ZERO),
@@ -136,11 +146,12 @@ async fn converse(
             // Nothing was asked, or everything was answered: whoever is to have the place waits for it.
             () = place.lost() => break (None, Duration::ZERO),
             () = aged.as_mut() => {
-                if std::mem::replace(&mut is_old, true) {
+                // What is on its way, such as lines that somebody follows, goes on for a while.
+                is_old.store(true, Ordering::Relaxed);
+                let is_answered = place.requests() > 0;
+                if std::mem::replace(&mut was_answered, is_answered) && is_answered {
                     break (None, Duration::ZERO);
                 }
-                // What is on its way, such as lines that somebody follows, goes on.
-                connection.as_mut().graceful_shutdown();
                 aged.as_mut().reset(Instant::now() + bounds.answer_age);
             }
         }

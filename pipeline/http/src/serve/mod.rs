@@ -46,7 +46,7 @@ pub struct ServeConfig {
     pub head_timeout: Duration,
     /// An answer is made in this time, or the client is told that it was not.
     pub request_timeout: Duration,
-    /// A connection takes no further request after this long.
+    /// A connection takes one further request after this long.
     pub connection_age: Duration,
     /// What is being answered then has this much longer.
     pub answer_age: Duration,
@@ -66,9 +66,9 @@ impl ServeConfig {
             listen: listen.into(),
             setting,
             flag: None,
-            // Longer than what asks through it keeps a connection for the next request, such as an ingress: what is asked while
-            // it is being closed would be lost.
-            head_timeout: Duration::from_secs(75),
+            // Longer than what asks through it keeps a connection for the next request, such as a load balancer of Google Cloud for
+            // ten minutes or Envoy for an hour: what is asked while it is being closed would be lost.
+            head_timeout: Duration::from_secs(65 * 60),
             request_timeout: Duration::from_secs(10),
             connection_age: Duration::from_secs(300),
             answer_age: Duration::from_secs(300),

@@ -179,6 +179,18 @@ impl Token {
     }
 }
 
+impl Token {
+    /// The `Authorization` value for a peer of whose scheme nothing is known: a token that holds a space names it itself, such as `Basic`
+    /// or `Splunk`; any other is that of a bearer.
+    ///
+    /// # Errors
+    /// As [`Token::header`].
+    pub async fn header_of_any_scheme(&self) -> Result<HeaderValue, TokenError> {
+        let whole = self.header("").await?;
+        if whole.as_bytes().contains(&b' ') { Ok(whole) } else { self.header("Bearer ").await }
+    }
+}
+
 impl TokenFile {
     /// A file that vanishes or empties after it was read once (a volume that is being replaced) leaves the
     /// known token in use: if that is no longer right, the peer says so.

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pipeline_core::{Meter, Outcome, Sample, Shipment, StageError};
-use stages_client::header::CONTENT_TYPE;
-use stages_client::{BuildError, Client, HttpError, Method, Target, TargetError, Token};
+use stages_client::header::{AUTHORIZATION, CONTENT_TYPE};
+use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
 use crate::batching::{BatchBounds, Batching, SendsBatches, all};
 use crate::labels;
@@ -71,7 +71,7 @@ impl Mode {
 pub struct Config {
     /// Where events are taken, path included.
     pub address: String,
-    /// Sent as `Authorization: Bearer`, where there is one.
+    /// Sent as `Authorization: Bearer`, or as it is where it names a scheme itself; `None`: nothing is sent.
     pub token: Option<Token>,
     /// Time limits, certificate authorities, connections.
     pub http: stages_client::Config,
@@ -243,7 +243,9 @@ impl CloudEvents {
         }
         request = request.body(body);
         if let Some(token) = &self.token {
-            request = self.client.authorize(ACT, request, token, "Bearer ").await?;
+            let value = token.header_of_any_scheme().await;
+            let value = value.map_err(|error| self.client.error(ACT, Fault::Token(error)))?;
+            request = request.header(AUTHORIZATION, value);
         }
         let taken = self.client.deliver(ACT, request).await?.checked()?;
         self.succeeded.store(true, Ordering::Relaxed);

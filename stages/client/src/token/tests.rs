@@ -29,6 +29,16 @@ async fn a_replaced_file_is_read_again() {
 }
 
 #[tokio::test]
+async fn a_token_of_two_words_names_its_scheme_itself() {
+    for (token, header) in [("abc", "Bearer abc"), ("Bearer abc", "Bearer abc"), ("Splunk a-b", "Splunk a-b")]
+    {
+        let value = Token::literal(token).header_of_any_scheme().await.unwrap();
+        assert!(value.is_sensitive());
+        assert_eq!(value.to_str().unwrap(), header);
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_vanishes_leaves_the_token_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");

@@ -300,6 +300,18 @@ fn a_route_leads_to_a_server_that_keeps_streams() {
         "not measured GR0209: a route leads to a NATS server without streams ({nowhere} was not reached)\n"
     );
     assert!(text.contains("error GR0207") && text.contains(&unmeasured), "{text}");
+    // One that says its first word in TLS closes to whoever says none.
+    let silent = runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("tls://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+        address
+    });
+    let (code, text) = judged(&routes(&[&good, &silent], true));
+    let unmeasured = format!(
+        "not measured GR0209: a route leads to a NATS server without streams ({silent} says nothing before TLS)\n"
+    );
+    assert!(code == Some(0) && text.contains(&unmeasured), "{text}");
 }
 
 #[test]

@@ -54,6 +54,11 @@ fn each(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, addresses: &st
             _ => (authority, 4222),
         };
         match asking.network.greeting(host.trim_matches(['[', ']']), port) {
+            // It may be one that says its first word in TLS (`handshake_first`).
+            Ok(line) if line.is_empty() && origin.starts_with("tls://") => {
+                asking.is_online = true;
+                asking.unmeasured(wanted.code, format!("{origin} says nothing before TLS"));
+            }
             Ok(line) => {
                 asking.is_online = true;
                 greeted(judged, path, &origin, &line, wanted);

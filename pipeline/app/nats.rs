@@ -44,7 +44,7 @@ pub(super) async fn access(
             let at = setting("nkeyFile");
             let seed = line(&at, path).await?;
             // The letters that the seed of a user begins with; another key would be refused by the server, for ever.
-            if !seed.expose_secret().starts_with("SU") {
+            if !seed.expose_secret().lines().any(|line| line.trim().starts_with("SU")) {
                 bail!("{at}: {} holds no seed of a user, which begins with SU", path.display());
             }
         }

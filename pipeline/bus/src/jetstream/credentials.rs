@@ -95,7 +95,11 @@ impl Credentials {
                 auth.signature = Some(pair(seed)?.sign(nonce).map_err(|_| none("the seed cannot sign"))?);
             }
             Self::Nkey(seed) => {
-                let pair = pair(seed.read().await?.expose_secret())?;
+                let text = seed.read().await?;
+                // Tools write the public key beside it, or lines of dashes around it.
+                let mut lines = text.expose_secret().lines().map(str::trim);
+                let seed = lines.find(|line| line.starts_with("SU"));
+                let pair = pair(seed.unwrap_or(text.expose_secret()))?;
                 auth.nkey = Some(pair.public_key());
                 auth.signature = Some(pair.sign(nonce).map_err(|_| none("the seed cannot sign"))?);
             }
@@ -251,6 +255,16 @@ mod tests {
             std::fs::write(file.path(), text.replace(from, to)).unwrap();
             let Err(error) = credentials.answer(b"nonce").await else { panic!("it is taken: {from}") };
             assert_eq!(error.to_string(), refusal);
+        }
+        for seed in [
+            format!("{seed}\n{}\n", pair.public_key()),
+            format!("-----BEGIN USER NKEY SEED-----\r\n{seed}\r\n------END USER NKEY SEED------\r\n"),
+        ] {
+            std::fs::write(file.path(), seed).unwrap();
+            let auth =
+                Credentials::Nkey(Secret::File(file.path().to_owned())).answer(b"nonce").await.unwrap();
+            assert_eq!(auth.nkey, Some(pair.public_key()));
+            pair.verify(b"nonce", &auth.signature.unwrap()).unwrap();
         }
         let empty = Credentials::Token(Secret::File("/dev/null".into()));
         let Err(error) = empty.answer(b"").await else { panic!("it is taken") };

@@ -12,6 +12,7 @@ mod network;
 mod parts;
 mod peers;
 mod pods;
+mod reported;
 mod rights;
 mod roles;
 mod routes;

@@ -98,11 +98,8 @@ fn granted(object: &Value) -> BTreeSet<Right> {
 fn rendered(file: &Path) -> BTreeSet<Right> {
     let objects = objects(file);
     let is_test = |object: &&Value| object["metadata"]["annotations"]["helm.sh/hook"] == "test";
-    // What a resource reporter reads are many kinds, and those of the settings.
-    let is_of_resources =
-        |object: &&Value| object["metadata"]["name"].as_str().unwrap().ends_with(":resources");
     let created = objects.iter().filter(|object| !is_test(object)).map(right);
-    let granted = objects.iter().filter(|object| !is_of_resources(object)).flat_map(granted);
+    let granted = objects.iter().flat_map(granted);
     // Helm itself keeps the release in a Secret.
     let of_helm = ["create", "", "secrets"].map(str::to_owned);
     let [verb, group, kinds] = of_helm;

@@ -326,6 +326,6 @@ pub(super) fn definitions(judged: &mut Judged, place: &Place<'_>) -> Result<(), 
     Ok(())
 }
 
-fn is_false(node: &super::Node) -> bool {
+pub(super) fn is_false(node: &super::Node) -> bool {
     node.value == super::Value::Bool(false)
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::Place;
 use super::doubtful::{LIMITED, SCALED, volumes};
-use super::roles::MadeRoles;
+use super::installed::is_false;
+use super::roles::{MadeRoles, new_argocd};
 use super::{Judged, Severity};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -23,6 +24,15 @@ pub(super) const COMPONENTS: [&str; 9] = [
 ];
 /// Those that always have an account of their own.
 const WITH_ACCOUNT: [&str; 4] = ["appProxy", "changeRevision", "resourceReporter", "sourceServer"];
+/// What the chart of a new Argo CD makes in its namespace, beside roles and their bindings.
+const OF_ARGOCD: [(&str, &str); 6] = [
+    ("", "configmaps"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+];
 
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     if place.is_hook {
@@ -31,6 +41,15 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Result<(), String
     let made = MadeRoles::of(judged, place);
     let mut creates: Vec<_> =
         created(judged).into_iter().map(|(group, kinds)| (Some(place.namespace), group, kinds)).collect();
+    let argocd = new_argocd(judged, place);
+    if judged.truth("argo-cd.enabled") {
+        let all = OF_ARGOCD.map(|(group, kinds)| (Some(argocd.as_str()), group, kinds));
+        let more: Vec<_> = all.into_iter().filter(|one| !creates.contains(one)).collect();
+        creates.extend(more);
+        if !judged.at("argo-cd.crds.install").is_some_and(is_false) {
+            creates.push((None, "apiextensions.k8s.io", "customresourcedefinitions"));
+        }
+    }
     if made.in_cluster {
         creates.extend(["clusterroles", "clusterrolebindings"].map(|role| (None, RBAC, role)));
     }
@@ -57,7 +76,7 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Result<(), String
         }
         if !lacking.is_empty() {
             let todo = "install as somebody who has it, or who may escalate and bind roles: nobody else may grant it";
-            tell(judged, &lacking.join(", "), (scope, group, kinds), todo);
+            tell(judged, &lacking.join(", "), (scope, group.as_str(), kinds.as_str()), todo);
         }
     }
     Ok(())

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::{Place, argocd, argocd_of_app_proxy};
-use super::{Judged, Node};
+use super::installed::is_false;
+use super::{Judged, Node, reported};
 
 /// What the chart makes of rights.
 #[derive(Debug, Default)]
@@ -12,15 +13,15 @@ pub(super) struct MadeRoles {
     pub(super) namespaces: BTreeSet<String>,
     /// Whether it makes ClusterRoles.
     pub(super) in_cluster: bool,
-    /// What it grants to accounts, but for what resource reporters read: where, the group and kind of objects,
-    /// and verbs.
-    pub(super) granted: BTreeMap<(Option<String>, &'static str, &'static str), BTreeSet<&'static str>>,
+    /// What it grants to accounts: where, the group and kind of objects, and verbs.
+    pub(super) granted: BTreeMap<(Option<String>, String, String), BTreeSet<&'static str>>,
 }
 
 impl MadeRoles {
     pub(super) fn of(judged: &Judged, place: &Place<'_>) -> Self {
         let mut made = Self::default();
         made.validation(judged, place);
+        made.new_argocd(judged, place);
         if judged.truth("rbac.create") {
             let argocd = argocd(judged, place);
             made.reporter(judged, place, &argocd);
@@ -43,6 +44,21 @@ impl MadeRoles {
             && !judged.truth("global.runtime.singleNamespace");
         if sees_class {
             self.grant(None, "networking.k8s.io", "ingressclasses", &["get"]);
+        }
+    }
+
+    /// A new Argo CD has Roles in its namespace, and its controller, unless somebody says otherwise, all rights in the cluster.
+    fn new_argocd(&mut self, judged: &Judged, place: &Place<'_>) {
+        if !judged.truth("argo-cd.enabled") {
+            return;
+        }
+        self.namespaces.insert(new_argocd(judged, place));
+        if judged.at("argo-cd.createClusterRoles").is_some_and(is_false) {
+            return;
+        }
+        self.in_cluster = true;
+        if !judged.truth("argo-cd.controller.clusterRoleRules.enabled") {
+            self.grant(None, "*", "*", &["*"]);
         }
     }
 
@@ -76,27 +92,15 @@ impl MadeRoles {
     }
 
     fn resource_reporter(&mut self, judged: &Judged, argocd: &str) {
-        const OWN: &str = "resourceReporter.config.resources";
-        let is_on = |path: &str| {
-            judged.truth(&format!("{OWN}.{path}")) || judged.truth(&format!("resourceReporter.{path}"))
-        };
-        let preset = text(
-            judged,
-            &["resourceReporter.config.resources.preset"],
-            judged.text("resourceReporter.preset"),
-        );
-        let reports = preset == "incumbent"
-            || is_on("applications")
-            || list(judged, &["resourceReporter.config.resources.kinds", "resourceReporter.kinds"]).is_some();
-        if !judged.truth("resourceReporter.enabled") || !reports {
+        if !judged.truth("resourceReporter.enabled") {
             return;
         }
-        match list(judged, &["resourceReporter.config.resources.namespaces", "resourceReporter.namespaces"]) {
-            Some(_) => self.in_cluster = true,
-            None => {
-                let namespace = text(judged, &["resourceReporter.config.kubernetes.namespace"], argocd);
-                self.namespaces.insert(namespace.to_owned());
-            }
+        let namespace = text(judged, &["resourceReporter.config.kubernetes.namespace"], argocd);
+        let namespaces = ["resourceReporter.config.resources.namespaces", "resourceReporter.namespaces"];
+        let scope = Some(namespace).filter(|_| list(judged, &namespaces).is_none());
+        for (resource, verbs) in reported::rights(judged) {
+            let (kinds, group) = resource.split_once('.').unwrap_or((&resource, ""));
+            self.grant(scope, group, kinds, &verbs);
         }
     }
 
@@ -158,18 +162,13 @@ impl MadeRoles {
 
     /// A role in a namespace, or in the whole cluster, grants these verbs. Some roles name single objects: who installs is
     /// asked for the right to all of the kind, as nobody has one to the objects of a runtime alone.
-    fn grant(
-        &mut self,
-        scope: Option<&str>,
-        group: &'static str,
-        kinds: &'static str,
-        verbs: &[&'static str],
-    ) {
+    fn grant(&mut self, scope: Option<&str>, group: &str, kinds: &str, verbs: &[&'static str]) {
         match scope {
             Some(namespace) => drop(self.namespaces.insert(namespace.to_owned())),
             None => self.in_cluster = true,
         }
-        self.granted.entry((scope.map(str::to_owned), group, kinds)).or_default().extend(verbs);
+        let granted = (scope.map(str::to_owned), group.to_owned(), kinds.to_owned());
+        self.granted.entry(granted).or_default().extend(verbs);
     }
 }
 
@@ -181,6 +180,11 @@ const APPLICATIONS: [&str; 3] = [
     "reporter.config.kubernetes.applicationNamespaces",
     "reporter.applicationNamespaces",
 ];
+
+/// The namespace that a new Argo CD is installed in.
+pub(super) fn new_argocd(judged: &Judged, place: &Place<'_>) -> String {
+    text(judged, &["argo-cd.namespaceOverride"], place.namespace).to_owned()
+}
 
 /// The first text of these paths that is not empty, or another. As Helm merges, an empty value stands above nothing.
 fn text<'a>(judged: &'a Judged, paths: &[&str], other: &'a str) -> &'a str {

@@ -99,3 +99,53 @@ fn roles_are_asked_for_in_every_namespace_that_the_chart_makes_some_in() {
         assert_eq!(lacks(values), places, "{values}");
     }
 }
+
+#[test]
+fn what_a_resource_reporter_reads_is_asked_for_where_it_reads_it() {
+    let lacks = |more: &str| {
+        let refused =
+            ["escalate clusterroles", "escalate roles", "get deployments", "watch rollouts", "list services"];
+        let held = SimulatedCluster { objects: BTreeMap::new(), refused: refused.into_iter().collect() };
+        let reporter = format!("{WITH_A_CLUSTER}resourceReporter: {{enabled: true, {more}}}\n");
+        lines_of(&asked(&held, &reporter), "GR0103")
+    };
+    let right = |text: &str| format!("error : no right to {text}");
+    let (owner, reported) =
+        ("get deployments.apps in the cluster", "watch rollouts.argoproj.io in the cluster");
+    assert_eq!(lacks(""), [right(owner), right(reported)]);
+    assert_eq!(lacks("applications: false"), [right(reported)]);
+    let here = "watch rollouts.argoproj.io in namespace prod";
+    assert_eq!(lacks("kinds: [{kind: rollouts.argoproj.io@v1alpha1}], namespaces: []"), [right(here)]);
+    assert_eq!(lacks("kinds: [secrets], applications: false"), [""; 0]);
+    let all = lacks(
+        "kinds: [{kind: deployments.apps, labelSelector: a=b}], applications: false, preset: incumbent",
+    );
+    // What is selected is not read object by object.
+    assert_eq!(all, [right("list services in the cluster"), right(reported)]);
+}
+
+#[test]
+fn a_new_argo_cd_takes_the_rights_that_it_gives_itself() {
+    let lacks = |refused: &[&'static str], more: &str| {
+        let held = SimulatedCluster { objects: BTreeMap::new(), refused: refused.iter().copied().collect() };
+        let new = format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true, {more}}}\n");
+        lines_of(&asked(&held, &new), "GR0103")
+    };
+    let right = |text: &str| format!("error : no right to {text}");
+    let all = ["* *", "escalate clusterroles", "create customresourcedefinitions", "create statefulsets"];
+    let beside = "namespaceOverride: argo";
+    assert_eq!(
+        lacks(&all, beside),
+        [
+            right("create statefulsets.apps in namespace argo"),
+            right("create customresourcedefinitions.apiextensions.k8s.io in the cluster"),
+            right("* *.* in the cluster"),
+        ]
+    );
+    assert_eq!(lacks(&["create roles in argo"], beside).len(), 1);
+    assert_eq!(lacks(&all, "createClusterRoles: false, crds: {install: false}").len(), 1);
+    assert_eq!(
+        lacks(&["* *", "escalate clusterroles"], "controller: {clusterRoleRules: {enabled: true}}"),
+        [""; 0]
+    );
+}

@@ -163,6 +163,16 @@ compares an object with what was applied would call a difference for ever. The f
 {group: "", kind: Service, name: {{ index . 0 }}, port: {{ index . 1 }}, weight: 1}
 {{- end }}
 
+{{/* The platform's address from outside; nothing where the chart leads nobody in. */}}
+{{- define "gitops-runtime.platformAddress" -}}
+{{- $platform := .Values.platform -}}
+{{- if $platform.ingress.enabled -}}
+{{ include "gitops-runtime.ingressProtocol" $platform.ingress }}://{{ $platform.ingress.host }}
+{{- else if $platform.httpRoute.enabled -}}
+{{ $platform.httpRoute.protocol }}://{{ $platform.httpRoute.host }}
+{{- end -}}
+{{- end }}
+
 {{/* An address of the router's: a name without a dot is a Service of this namespace. Takes (list context url). */}}
 {{- define "gitops-runtime.whole" -}}
 {{- $root := index . 0 -}}

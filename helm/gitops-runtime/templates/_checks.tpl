@@ -187,6 +187,11 @@
 {{- if and .Values.platform.ingress.enabled (not .Values.platform.ingress.host) -}}
 {{- $problems = append $problems "platform.ingress.host: must be given for an Ingress" -}}
 {{- end -}}
+{{- with .Values.platform.httpRoute -}}
+{{- if and .enabled (not (and .host .parentRefs)) -}}
+{{- $problems = append $problems "platform.httpRoute: needs host and parentRefs" -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.platform.oidc -}}
 {{- if and .issuer (not .clientId) -}}
 {{- $problems = append $problems "platform.oidc.clientId: must be given with issuer" -}}

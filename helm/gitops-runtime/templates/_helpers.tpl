@@ -638,11 +638,7 @@ spec:
 {{- $_ := set $server "oidc" $oidc -}}
 {{- end -}}
 {{- end -}}
-{{- with .Values.platform.ingress -}}
-{{- if .enabled -}}
-{{- $_ := set $server "externalUrl" (printf "%s://%s" (include "gitops-runtime.ingressProtocol" .) .host) -}}
-{{- end -}}
-{{- end -}}
+{{- with include "gitops-runtime.platformAddress" . -}}{{- $_ := set $server "externalUrl" . -}}{{- end -}}
 {{- with $server -}}
 {{- $_ := set $settings "platformServer" . -}}
 {{- end -}}

@@ -14,8 +14,9 @@ See whether every part of it is well, and whether it reports:
 {{- if .Values.platform.enabled }}
 
 The platform keeps what is reported, in one replica:
-{{- if .Values.platform.ingress.enabled }}
-  {{ include "gitops-runtime.ingressProtocol" .Values.platform.ingress }}://{{ .Values.platform.ingress.host }}
+{{- $address := include "gitops-runtime.platformAddress" . }}
+{{- if $address }}
+  {{ $address }}
 {{- else }}
   kubectl --namespace {{ .Release.Namespace }} port-forward service/{{ $name }}-platform 8088
 {{- end }}
@@ -37,7 +38,10 @@ Left to do:
 {{- if and .Values.platform.enabled .Values.platform.ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .Values.platform.ingress) "http") }}
 {{- $todo = append $todo "tokens cross the platform's Ingress in plain text: give platform.ingress.tlsSecretName" }}
 {{- end }}
-{{- if and .Values.platform.enabled .Values.platform.oidc.issuer (not .Values.platform.ingress.enabled) (not (get (get (.Values.platform.config | default dict) "platformServer" | default dict) "externalUrl")) }}
+{{- if and .Values.platform.enabled .Values.platform.httpRoute.enabled }}
+{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s, has a certificate for it, allows routes of namespace %s and lets streams stay open for an hour: kubectl --namespace %s describe httproute %s-platform" .Values.platform.httpRoute.host .Release.Namespace .Release.Namespace $name) }}
+{{- end }}
+{{- if and .Values.platform.enabled .Values.platform.oidc.issuer (not (include "gitops-runtime.platformAddress" .)) (not (get (get (.Values.platform.config | default dict) "platformServer" | default dict) "externalUrl")) }}
 {{- $todo = append $todo "the provider of platform.oidc sends people back to http://localhost:8088: give platform.config.platformServer.externalUrl where they come by another address" }}
 {{- end }}
 {{- if .Values.reporter.enabled }}

@@ -328,6 +328,20 @@ fn an_http_route_needs_the_gateway_api_and_its_gateways() {
     held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1", json!({}));
     held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1/namespaces/infra/gateways/edge", json!({}));
     assert_eq!(found(&held), ["error global.runtime.httpRoute.parentRefs: no Gateway own in namespace prod"]);
+    let platform = "global: {runtime: {name: prod}}\nplatform: {enabled: true, httpRoute: {enabled: true, host: a.example.com, \
+                    parentRefs: [{name: gone}]}}\n";
+    let found = lines_of(&asked(&held, platform), "GR0109");
+    assert_eq!(found, ["error platform.httpRoute.parentRefs: no Gateway gone in namespace prod"]);
+}
+
+#[test]
+fn a_route_of_the_platform_needs_a_host_and_a_gateway() {
+    let report = judge("a", "platform: {enabled: true, httpRoute: {enabled: true}}\n");
+    let found = ["GR0025", "GR0026"].map(|code| lines_of(&report, code).join("\n"));
+    assert_eq!(
+        found.map(|line| line.split(':').next().unwrap_or_default().to_owned()),
+        ["error platform.httpRoute.parentRefs", "error platform.httpRoute.host"]
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::helm::{object, rendered};
+use crate::helm::{object, rendered, settings};
 
 #[test]
 fn the_ingresses_of_platform_and_tunnel_server_let_streams_and_large_bodies_through_as_well() {
@@ -80,4 +80,34 @@ fn an_ingress_whose_tls_ends_before_it_is_reached_over_https() {
     ] {
         assert_eq!(rendered(more.clone()), expected, "{more}");
     }
+}
+
+#[test]
+fn a_gateway_leads_to_a_platform_which_is_told_its_address_by_it() {
+    let parents = json!([{"name": "public", "namespace": "gateways"}]);
+    let route = json!({"enabled": true, "host": "platform.example.com", "parentRefs": parents});
+    let mut values = json!({
+        "global": {"runtime": {"name": "prod"}},
+        "platform": {"enabled": true, "httpRoute": route},
+    });
+    let objects = rendered(&values);
+    let led = &object(&objects, "HTTPRoute", "-platform").unwrap()["spec"];
+    assert_eq!(led["hostnames"], json!(["platform.example.com"]));
+    assert_eq!(
+        (&led["parentRefs"][0]["name"], &led["parentRefs"][0]["kind"]),
+        (&json!("public"), &json!("Gateway"))
+    );
+    let to = &led["rules"][0]["backendRefs"][0];
+    let service = object(&objects, "Service", "-platform").unwrap();
+    assert_eq!(
+        (&to["name"], &to["port"]),
+        (&service["metadata"]["name"], &service["spec"]["ports"][0]["port"])
+    );
+    let told = |objects: &[Value]| settings(objects, "platform")["platformServer"]["externalUrl"].clone();
+    assert_eq!(told(&objects), "https://platform.example.com");
+    values["platform"]["httpRoute"]["protocol"] = json!("http");
+    assert_eq!(told(&rendered(&values)), "http://platform.example.com");
+    values["platform"]["ingress"] =
+        json!({"enabled": true, "host": "ingress.example.com", "tlsSecretName": "tls"});
+    assert_eq!(told(&rendered(&values)), "https://ingress.example.com");
 }

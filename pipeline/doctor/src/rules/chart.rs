@@ -69,6 +69,16 @@ pub(super) fn check(judged: &mut Judged) {
     if judged.truth("platform.ingress.enabled") && judged.is_empty(host) {
         judged.error("GR0068", host, "the host of the Ingress", "give it, or set enabled to false");
     }
+    if judged.truth("platform.httpRoute.enabled") {
+        for (code, path, wanted) in [
+            ("GR0025", "platform.httpRoute.parentRefs", "a list of Gateways, as [{name, namespace}]"),
+            ("GR0026", "platform.httpRoute.host", "the host of the HTTPRoute"),
+        ] {
+            if judged.is_empty(path) {
+                judged.error(code, path, wanted, "give it, or set enabled to false");
+            }
+        }
+    }
     if !judged.is_empty("platform.oidc.issuer") {
         for (path, wanted) in [
             ("platform.oidc.clientId", "who the platform is at the provider"),

@@ -125,10 +125,19 @@ fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             "install it, or use an Ingress",
         );
     }
-    let group = "global.runtime.httpRoute";
-    if !judged.truth(&format!("{group}.enabled")) {
-        return Ok(());
+    let is_on = |group: &str| judged.truth(&format!("{group}.enabled"));
+    let groups = [
+        ("global.runtime.httpRoute", is_on("global.runtime.httpRoute")),
+        ("platform.httpRoute", is_on("platform") && is_on("platform.httpRoute")),
+    ];
+    for (group, _) in groups.into_iter().filter(|(_, is_on)| *is_on) {
+        of_route(judged, place, group)?;
     }
+    Ok(())
+}
+
+/// Whether the cluster has what the HTTPRoute of a group of values attaches to.
+fn of_route(judged: &mut Judged, place: &Place<'_>, group: &str) -> Result<(), String> {
     let mut version = "v1";
     if place.cluster.get("/apis/gateway.networking.k8s.io/v1")?.is_none() {
         version = "v1beta1";

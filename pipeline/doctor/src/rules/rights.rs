@@ -128,6 +128,7 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
     let has_ingress = ["platform", "tunnelServer"]
         .into_iter()
         .any(|group| runs(group) && is_on(judged, &format!("{group}.ingress")));
+    let has_route = is_led == Some("httpRoute") || (runs("platform") && is_on(judged, "platform.httpRoute"));
     let backs_up = runs("platform")
         && is_on(judged, "platform.backup")
         && judged.is_empty("platform.postgres.secretKeyRef.name");
@@ -147,7 +148,7 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
         ("autoscaling", "horizontalpodautoscalers", is_scaled),
         ("batch", "cronjobs", backs_up),
         ("batch", "jobs", validates),
-        ("gateway.networking.k8s.io", "httproutes", is_led == Some("httpRoute")),
+        ("gateway.networking.k8s.io", "httproutes", has_route),
         ("monitoring.coreos.com", "prometheusrules", is_on(judged, "metrics.rules")),
         ("monitoring.coreos.com", "servicemonitors", runs_any && is_on(judged, "metrics.serviceMonitor")),
         ("networking.istio.io", "virtualservices", is_led == Some("virtualService")),

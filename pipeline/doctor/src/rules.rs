@@ -109,6 +109,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0111", "what an earlier installation left"),
     ("GR0112", "definitions and who owns them"),
     ("GR0113", "what an upgrade does not change by itself"),
+    ("GR0114", "a cluster of OpenShift, or of IPv6"),
     ("GR0201", "the runtime's own address"),
     ("GR0202", "the platform's account, user and runtime"),
     ("GR0203", "what the Git token may do"),

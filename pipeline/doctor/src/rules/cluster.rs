@@ -66,7 +66,7 @@ const NODES: u32 = 100;
 /// Asks all there is to ask.
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
     let mut unanswered = Unanswered::new();
-    let rules: [(&'static str, Rule); 12] = [
+    let rules: [(&'static str, Rule); 13] = [
         ("GR0101", class),
         ("GR0102", secrets),
         ("GR0103", rights::check),
@@ -79,6 +79,7 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
         ("GR0111", installed::leftovers),
         ("GR0112", installed::definitions),
         ("GR0113", claims::check),
+        ("GR0114", kind_of_cluster),
     ];
     for (code, rule) in rules {
         if judged.skips(code).is_none()
@@ -319,6 +320,27 @@ fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     if found < (1, 23) {
         let found = format!("Kubernetes {}.{}", found.0, found.1);
         judged.told(Severity::Error, "GR0104", "", found, "1.23 or newer", "upgrade the cluster");
+    }
+    Ok(())
+}
+
+/// Clusters in which no pod of the chart's defaults is let in, or none is found to be well.
+fn kind_of_cluster(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    const CODE: &str = "GR0114";
+    let path = "openshift.enabled";
+    if !judged.truth(path) && place.cluster.get("/apis/security.openshift.io/v1")?.is_some() {
+        let found = "false in a cluster of OpenShift, which gives pods their users itself".to_owned();
+        let todo = "set it to true, unless the accounts of the chart may use the constraint nonroot-v2: no pod is let in else";
+        judged.told(Severity::Warning, CODE, path, found, "true", todo);
+    }
+    let path = "ipv6.enabled";
+    let own = place.cluster.get("/api/v1/namespaces/default/services/kubernetes")?.unwrap_or_default();
+    // Its family is the one that pods are asked by whether they are well.
+    let is_of_ipv6 = own["spec"]["clusterIP"].as_str().is_some_and(|address| address.contains(':'));
+    if !judged.truth(path) && is_of_ipv6 {
+        let found = "false in a cluster whose first addresses are of IPv6".to_owned();
+        let todo = "set it to true: programs that listen on IPv4 alone are found to be dead there";
+        judged.told(Severity::Error, CODE, path, found, "true", todo);
     }
     Ok(())
 }

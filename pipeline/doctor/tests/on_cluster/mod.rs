@@ -37,6 +37,32 @@ fn every_volume_of_what_is_switched_on_needs_a_class_or_its_claim() {
 }
 
 #[test]
+fn a_cluster_of_openshift_or_of_ipv6_wants_what_the_defaults_do_not_say() {
+    let kubernetes = "/api/v1/namespaces/default/services/kubernetes";
+    let of = |address: &str, values: &str| {
+        let objects = BTreeMap::from([
+            ("/apis/security.openshift.io/v1", json!({})),
+            (kubernetes, json!({"spec": {"clusterIP": address}})),
+        ]);
+        let held = SimulatedCluster { objects, refused: BTreeSet::new() };
+        lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{values}")), "GR0114")
+    };
+    let openshift =
+        "warning openshift.enabled: false in a cluster of OpenShift, which gives pods their users itself";
+    let ipv6 = "error ipv6.enabled: false in a cluster whose first addresses are of IPv6";
+    assert_eq!(of("10.96.0.1", ""), [openshift]);
+    assert_eq!(of("fd00::1", "openshift: {enabled: true}\n"), [ipv6]);
+    assert_eq!(of("fd00::1", "openshift: {enabled: true}\nipv6: {enabled: true}\n"), [""; 0]);
+    // Who may not see that Service is told that it was not looked at.
+    let objects = BTreeMap::from([(kubernetes, json!("the API server answered 403"))]);
+    let held = SimulatedCluster { objects, refused: BTreeSet::new() };
+    let report = asked(&held, WITH_A_CLUSTER);
+    assert!(report.unmeasured.iter().any(|one| one.code == "GR0114"));
+    let plain = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    assert_eq!(lines_of(&asked(&plain, WITH_A_CLUSTER), "GR0114"), [""; 0]);
+}
+
+#[test]
 fn no_secret_of_what_is_switched_off_is_looked_for() {
     let secret = "{name: own, key: key}";
     for (group, on, below, more) in [

@@ -91,15 +91,6 @@ priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 
-{{- define "gitops-runtime.serviceAccount" -}}
-{{- $name := printf "%s-reporter" (include "gitops-runtime.fullname" .) -}}
-{{- if .Values.reporter.serviceAccount.create -}}
-{{- default $name .Values.reporter.serviceAccount.name -}}
-{{- else -}}
-{{- default "default" .Values.reporter.serviceAccount.name -}}
-{{- end -}}
-{{- end }}
-
 {{/* How the reporter is let in: by password where Argo CD is new and nobody gave a token of it. */}}
 {{- define "gitops-runtime.authType" -}}
 {{- $auth := (index .Values.global.integrations "argo-cd").server.auth -}}

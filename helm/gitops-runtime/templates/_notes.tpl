@@ -86,7 +86,8 @@ Left to do:
 {{- if not .Values.rbac.create }}
 {{- range $role := without (include "gitops-runtime.components" . | fromYamlArray) "platform" "router" "tunnel-client" "tunnel-server" }}
 {{- $of := printf "%s-%s" $name $role }}
-{{- $account := ternary (include "gitops-runtime.serviceAccount" $) $of (eq $role "reporter") }}
+{{- $group := get $.Values (get (dict "app-proxy" "appProxy" "change-revision" "changeRevision" "reporter" "reporter" "resource-reporter" "resourceReporter" "source-server" "sourceServer") $role) }}
+{{- $account := include "gitops-runtime.accountOf" (list $of $group) }}
 {{- $todo = append $todo (printf "grant the rights of the %s: kubectl --namespace %s get configmap %s --output 'jsonpath={.data.config\\.yaml}' | gitops-runtime rbac print --role %s --config /dev/stdin --service-account %s/%s | kubectl apply -f -" $role $.Release.Namespace $of $role $.Release.Namespace $account) }}
 {{- end }}
 {{- if include "gitops-runtime.generatedKeys" . | fromYamlArray }}

@@ -128,6 +128,8 @@ fn more_values(folder: &Path) -> Vec<PathBuf> {
         "rbac: {create: false}\nreporter: {serviceAccount: {create: false, name: own}, redactionKey: {secretKeyRef: {name: a, key: b}}}\n",
         "reporter: {enabled: false}\nruntimeConfigMap: {create: false}\nmetrics: {dashboards: {enabled: true}}\n",
         "reporter: {enabled: false}\nplatform: {enabled: true, postgres: {secretKeyRef: {name: a, key: b}}}\n",
+        "appProxy: {enabled: true, serviceAccount: {create: false, name: own}}\nreporter: {serviceAccount: {create: false, name: own}}\n",
+        "reporter: {enabled: false}\nplatform: {enabled: true, serviceAccount: {create: true}}\n",
         "platform: {enabled: true, httpRoute: {enabled: true, host: platform.example.com, parentRefs: [{name: public}]}}\n",
     ];
     let write = |(number, more): (usize, &&str)| {

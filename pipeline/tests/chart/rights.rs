@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{NAMESPACE, chart, object, objects, template, values};
+use crate::helm::{NAMESPACE, chart, object, objects, rendered, template, values};
 
 /// Roles and bindings without labels.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
@@ -126,4 +126,43 @@ fn a_runtime_of_a_single_namespace_has_no_right_in_others_by_any_value() {
         let expected = format!("{path}: excluded by global.runtime.singleNamespace");
         assert!(!output.status.success() && said.contains(&expected), "{path}: {said}");
     }
+}
+
+#[test]
+fn an_account_that_is_there_is_taken_by_every_role_that_may_have_one_and_given_its_rights() {
+    let mut given =
+        json!({"global": {"runtime": {"name": "prod"}}, "sourceServer": {"argocdCredentials": true}});
+    let roles = [
+        ("appProxy", "app-proxy"),
+        ("changeRevision", "change-revision"),
+        ("platform", "platform"),
+        ("reporter", "reporter"),
+        ("resourceReporter", "resource-reporter"),
+        ("sourceServer", "source-server"),
+    ];
+    for (group, role) in roles {
+        given[group]["enabled"] = json!(true);
+        given[group]["serviceAccount"] = json!({"create": false, "name": format!("own-{role}")});
+    }
+    let objects = rendered(&given);
+    assert!(objects.iter().all(|object| object["kind"] != "ServiceAccount"));
+    for (_, role) in roles {
+        let deployment = object(&objects, "Deployment", &format!("gitops-runtime-{role}")).unwrap();
+        assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], format!("own-{role}"));
+    }
+    let granted = rights(&objects);
+    for role in ["app-proxy", "change-revision", "resource-reporter", "source-server"] {
+        let settings = object(&objects, "ConfigMap", &format!("-{role}")).unwrap();
+        let printed = of_component(&objects, role, settings);
+        assert!(!printed.is_empty() && printed.is_subset(&granted), "{role}: {printed:?} {granted:?}");
+    }
+    // Made, they are called and annotated as the values say; a platform has none by default.
+    given["platform"]["serviceAccount"] = json!({"create": true, "annotations": {"a": "b"}});
+    let objects = rendered(&given);
+    let account = object(&objects, "ServiceAccount", "gitops-runtime-platform").unwrap();
+    assert_eq!(account["metadata"]["annotations"], json!({"a": "b"}));
+    given["platform"]["serviceAccount"] = json!({});
+    let objects = rendered(&given);
+    let platform = object(&objects, "Deployment", "gitops-runtime-platform").unwrap();
+    assert!(platform["spec"]["template"]["spec"]["serviceAccountName"].is_null());
 }

@@ -146,9 +146,9 @@ pub(super) fn app_proxy(path: &[&str], node: &Node) -> Fate {
         [key] if ROLE.contains(key) => of("appProxy", key),
         ["fullnameOverride"] => to("appProxy.service.name"),
         ["pdb", key] => of("appProxy", &format!("pdb.{key}")),
-        ["service" | "serviceAccount", "annotations"] => to(&format!("appProxy.{}", path.join("."))),
+        ["service", "annotations"] => to("appProxy.service.annotations"),
         ["service", _] => Fate::None("the Service is a ClusterIP with port 3017"),
-        ["serviceAccount", _] => Fate::None("the account is named after the release"),
+        ["serviceAccount", key] => of("appProxy", &format!("serviceAccount.{key}")),
         ["serviceMonitor", key] => monitor(key),
         ["config", "cors"] if node.text().is_some_and(|text| !text.contains(',')) => {
             to("appProxy.config.appProxy.cors")

@@ -4,6 +4,7 @@
 use regex::Regex;
 
 use super::kubernetes::amount;
+use super::rights::WITH_ACCOUNT;
 use super::{Chart, GIT_CREDENTIALS, GIVES_GIT_TOKEN, Judged, Node, Value};
 
 /// Memory and volumes below this are in another unit than was meant.
@@ -182,10 +183,12 @@ fn without_effect(judged: &mut Judged) {
             judged.warning("GR0083", path, &wanted, "set nats.mode to existing, or take it away");
         }
     }
-    let (group, annotations) = ("reporter.serviceAccount", "reporter.serviceAccount.annotations");
-    if !judged.truth(&format!("{group}.create")) && !judged.is_empty(annotations) {
-        let wanted = "nothing where reporter.serviceAccount.create is false";
-        judged.warning("GR0083", annotations, wanted, "annotate the account that is there");
+    for group in WITH_ACCOUNT.map(|group| format!("{group}.serviceAccount")) {
+        let annotations = format!("{group}.annotations");
+        if !judged.truth(&format!("{group}.create")) && !judged.is_empty(&annotations) {
+            let wanted = format!("nothing where {group}.create is false");
+            judged.warning("GR0083", &annotations, &wanted, "annotate the account that is there");
+        }
     }
     let todo = format!("take it away: {GIVES_GIT_TOKEN}");
     for key in ["value", "secretKeyRef"] {
@@ -202,12 +205,14 @@ fn without_effect(judged: &mut Judged) {
 
 /// An account that is not made and has no name is the one of every pod that names none.
 fn account(judged: &mut Judged) {
-    let (group, name) = ("reporter.serviceAccount", "reporter.serviceAccount.name");
-    let is_default = judged.is_empty(name) || judged.text(name) == "default";
-    if is_on(judged, "reporter") && !judged.truth(&format!("{group}.create")) && is_default {
-        let wanted =
-            "an account of the reporter's own: the account default is that of every pod which names none";
-        judged.warning("GR0086", name, wanted, "name one, or set reporter.serviceAccount.create to true");
+    // The platform's is given no rights.
+    for of in WITH_ACCOUNT.into_iter().filter(|of| *of != "platform") {
+        let (create, name) = (format!("{of}.serviceAccount.create"), format!("{of}.serviceAccount.name"));
+        let is_default = judged.is_empty(&name) || judged.text(&name) == "default";
+        if is_on(judged, of) && !judged.truth(&create) && is_default {
+            let wanted = "an account of its own: the account default is that of every pod which names none";
+            judged.warning("GR0086", &name, wanted, &format!("name one, or set {create} to true"));
+        }
     }
 }
 

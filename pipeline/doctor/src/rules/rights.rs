@@ -22,8 +22,9 @@ pub(super) const COMPONENTS: [&str; 9] = [
     "tunnelClient",
     "tunnelServer",
 ];
-/// Those that always have an account of their own.
-const WITH_ACCOUNT: [&str; 4] = ["appProxy", "changeRevision", "resourceReporter", "sourceServer"];
+/// Those that may have an account of their own.
+pub(super) const WITH_ACCOUNT: [&str; 6] =
+    ["appProxy", "changeRevision", "platform", "reporter", "resourceReporter", "sourceServer"];
 /// What the chart of a new Argo CD makes in its namespace, beside roles and their bindings.
 const OF_ARGOCD: [(&str, &str); 6] = [
     ("", "configmaps"),
@@ -119,9 +120,10 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
     let is_limited = LIMITED.into_iter().any(|group| runs(group) && is_on(judged, &format!("{group}.pdb")));
     let is_scaled =
         SCALED.into_iter().any(|group| runs(group) && is_on(judged, &format!("{group}.autoscaling")));
-    let has_account = WITH_ACCOUNT.into_iter().any(runs)
-        || (runs("reporter") && judged.truth("reporter.serviceAccount.create"))
-        || validates;
+    let has_account = validates
+        || WITH_ACCOUNT
+            .into_iter()
+            .any(|group| runs(group) && judged.truth(&format!("{group}.serviceAccount.create")));
     let makes_claim =
         |(group, is_there): (&str, bool)| is_there && judged.is_empty(&format!("{group}.existingClaim"));
     let is_led = runs("router").then_some(way).flatten();

@@ -1,0 +1,30 @@
+{{/* The account that the reporter has. */}}
+{{- define "gitops-runtime.serviceAccount" -}}
+{{- include "gitops-runtime.accountOf" (list (printf "%s-reporter" (include "gitops-runtime.fullname" .)) .Values.reporter) -}}
+{{- end }}
+
+{{/* The account of a component. Takes (list name values): how it is called where nobody says. */}}
+{{- define "gitops-runtime.accountOf" -}}
+{{- $values := index . 1 -}}
+{{- /* What an earlier version did not know is not there where its values are used again. */ -}}
+{{- $create := ternary $values.serviceAccount.create true (hasKey $values.serviceAccount "create") -}}
+{{- default (ternary (index . 0) "default" $create) $values.serviceAccount.name -}}
+{{- end }}
+
+{{/* Makes it, where it is to be made. Takes (list context component account values). */}}
+{{- define "gitops-runtime.account" -}}
+{{- $root := index . 0 -}}
+{{- $values := index . 3 -}}
+{{- if ternary $values.serviceAccount.create true (hasKey $values.serviceAccount "create") -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ index . 2 | quote }}
+  namespace: {{ $root.Release.Namespace | quote }}
+  labels: {{- include "gitops-runtime.labels" (list $root (index . 1)) | nindent 4 }}
+  {{- with $values.serviceAccount.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end -}}
+{{- end }}

@@ -155,7 +155,7 @@ async fn what_keeps_helm_from_it_is_told_with_what_to_do() {
     let url = desk.platform.url();
     let none =
         desk.run(&["runtime", "install", "prod", "--chart", "c", "--helm", "/none/helm"]).await.refused();
-    let said = "there is no /none/helm: install Helm 3.11 or newer, or name it with --helm; --print shows the command";
+    let said = "there is no /none/helm: install Helm 3.14 or newer, or name it with --helm; --print shows the command";
     assert_eq!(none, (1, told(said)));
     let failing = helm(&desk, "exit 4");
     let failed =

@@ -90,7 +90,7 @@ impl Helm {
     fn not_run(&self, source: io::Error) -> RemoteError {
         if source.kind() == ErrorKind::NotFound {
             return RemoteError::Missing(format!(
-                "there is no {}: install Helm 3.11 or newer, or name it with --helm; --print shows the command",
+                "there is no {}: install Helm 3.14 or newer, or name it with --helm; --print shows the command",
                 self.helm.display()
             ));
         }

@@ -51,6 +51,7 @@
 {{- $said = append $said (printf "by the HTTPRoute %s at %s" $name $address) -}}
 {{- $todo = append $todo (printf "see that a listener of the Gateway takes %s, has a certificate for it and allows routes of namespace %s: kubectl --namespace %s describe httproute %s" $host $namespace $namespace $name) -}}
 {{- $todo = append $todo "see that the Gateway lets streams stay open for an hour (Contour: enableWebsockets on an HTTPProxy; others by a policy of theirs)" -}}
+{{- $todo = append $todo (printf "where the Gateway is GKE's, make a HealthCheckPolicy by which it asks the Service %s for /readyz: else it asks for /, and leads nobody there" $router.service.name) -}}
 {{- else if and (eq $access "virtualService") $router.enabled -}}
 {{- $said = append $said (printf "by the VirtualService %s at %s" $name $address) -}}
 {{- $todo = append $todo (printf "see that a server of the Gateway %s takes %s, with a certificate (credentialName, in the namespace of the gateway's pods), and make a DNS record to it" (join ", " $runtime.virtualService.gateways) $host) -}}

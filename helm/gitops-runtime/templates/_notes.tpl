@@ -39,7 +39,7 @@ Left to do:
 {{- $todo = append $todo "tokens cross the platform's Ingress in plain text: give platform.ingress.tlsSecretName" }}
 {{- end }}
 {{- if and .Values.platform.enabled .Values.platform.httpRoute.enabled }}
-{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s, has a certificate for it, allows routes of namespace %s and lets streams stay open for an hour: kubectl --namespace %s describe httproute %s-platform" .Values.platform.httpRoute.host .Release.Namespace .Release.Namespace $name) }}
+{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s, has a certificate for it, allows routes of namespace %s and lets streams stay open for an hour, and, where it is GKE's, asks for /readyz by a HealthCheckPolicy: kubectl --namespace %s describe httproute %s-platform" .Values.platform.httpRoute.host .Release.Namespace .Release.Namespace $name) }}
 {{- end }}
 {{- if and .Values.platform.enabled .Values.platform.oidc.issuer (not (include "gitops-runtime.platformAddress" .)) (not (get (get (.Values.platform.config | default dict) "platformServer" | default dict) "externalUrl")) }}
 {{- $todo = append $todo "the provider of platform.oidc sends people back to http://localhost:8088: give platform.config.platformServer.externalUrl where they come by another address" }}

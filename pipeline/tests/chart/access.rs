@@ -355,6 +355,7 @@ fn the_notes_say_what_is_left_to_do_for_each_way_in() {
         ("good-ingress-community", "aws-load-balancer-backend-protocol: tcp"),
         ("good-ingress.yaml", "nothing is known of the class internal"),
         ("good-gateway", "see that a listener of the Gateway takes runtime.example.com"),
+        ("good-gateway", "where the Gateway is GKE's, make a HealthCheckPolicy"),
         (
             "good-virtual-service",
             "see that a server of the Gateway istio-ingress/public takes runtime.example.com",

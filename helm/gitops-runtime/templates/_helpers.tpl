@@ -37,6 +37,8 @@ codefresh.io/runtime-name: {{ $root.Values.global.runtime.name | quote }}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
 {{- $registry := default $root.Values.global.imageRegistry $image.registry -}}
+{{- /* CRI-O takes no name without a registry any more; where one stands in the repository, none goes before it. */ -}}
+{{- if and (not $registry) (eq $image.repository "nats") -}}{{- $registry = "docker.io" -}}{{- end -}}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- $image.repository }}:{{ default (replace "+" "_" $root.Chart.AppVersion) $image.tag }}
 {{- with $image.digest }}@{{ . }}{{ end -}}

@@ -448,11 +448,12 @@ async fn images(program: &Path) -> anyhow::Result<Vec<(Layout, &'static str)>> {
     made.await.context("make images")?
 }
 
-/// The name and tag that the chart gives an image: `images.txt` holds what it renders.
+/// The name and tag that the chart gives an image, without its registry: `images.txt` holds what it renders.
 fn tagged(name: &str) -> anyhow::Result<String> {
     let file = Path::new(CHART).join("images.txt");
     let all = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-    let named = all.lines().find(|line| line.split(':').next() == Some(name));
+    let mut names = all.lines().map(|line| line.rsplit_once('/').map_or(line, |(_, named)| named));
+    let named = names.find(|named| named.split(':').next() == Some(name));
     named.map(str::to_owned).with_context(|| format!("find the image {name} in {}", file.display()))
 }
 

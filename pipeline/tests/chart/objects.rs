@@ -244,6 +244,14 @@ fn a_specific_registry_stands_above_the_global_one() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\"own.example.com/gitops-runtime:0.1.0\""), "{text}");
     assert!(text.contains("\"mirror.example.com/nats:"), "{text}");
+    // Without any, no short name is left to CRI-O; a repository may have its own.
+    let nats = |set: &str| {
+        let objects = with(set);
+        let pod = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["template"]["spec"];
+        pod["containers"][0]["image"].as_str().unwrap().rsplit_once(':').unwrap().0.to_owned()
+    };
+    assert_eq!(nats("nats.mode=embedded"), "docker.io/nats");
+    assert_eq!(nats("nats.mode=embedded,nats.image.repository=quay.io/team/nats"), "quay.io/team/nats");
 }
 
 #[test]

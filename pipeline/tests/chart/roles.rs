@@ -258,3 +258,22 @@ fn the_router_finds_the_app_proxy_of_the_chart_by_the_name_of_its_service() {
         "http://cap-app-proxy.runtime.svc:3017"
     );
 }
+
+#[test]
+fn no_pod_is_given_to_a_node_of_another_system_where_nobody_says_which_nodes_it_wants() {
+    let objects = rendered(&json!({
+        "global": {"runtime": {"name": "prod"}},
+        "appProxy": {"enabled": true},
+        "nats": {"mode": "embedded"},
+        "platform": {"enabled": true},
+        "validation": {"enabled": true},
+    }));
+    let backup = object(&objects, "CronJob", "-backup").unwrap();
+    let backup = &backup["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let all: Vec<&Value> = pods(&objects).into_iter().map(|(_, _, pod)| pod).chain([backup]).collect();
+    // Of reporter, platform, its backup, app proxy, bus, hook and test.
+    assert_eq!(all.len(), 7);
+    for pod in all {
+        assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/os": "linux"}), "{pod}");
+    }
+}

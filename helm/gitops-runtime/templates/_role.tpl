@@ -175,8 +175,17 @@ spec:
   {{- else }}
   maxUnavailable: {{ .maxUnavailable }}
   {{- end }}
+  {{- with include "gitops-runtime.unhealthy" $root }}
+  {{- . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{/* By a budget's own default a pod that is not well holds its node up when it is drained, and a single one does so for ever.
+Kubernetes 1.26 knows how to say otherwise. */}}
+{{- define "gitops-runtime.unhealthy" -}}
+{{- if semverCompare ">=1.26-0" .Capabilities.KubeVersion.Version }}unhealthyPodEvictionPolicy: AlwaysAllow{{ end -}}
 {{- end }}
 
 {{/* What makes replicas of a Deployment come and go. Takes (list context component name autoscaling). */}}

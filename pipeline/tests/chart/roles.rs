@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{object, objects, pods, rendered, settings, values};
+use crate::helm::{chart, object, objects, objects_of, pods, rendered, settings, values};
 
 #[test]
 fn the_settings_of_every_role_are_such_that_the_program_starts_with_them() {
@@ -276,4 +276,20 @@ fn no_pod_is_given_to_a_node_of_another_system_where_nobody_says_which_nodes_it_
     for pod in all {
         assert_eq!(pod["nodeSelector"], json!({"kubernetes.io/os": "linux"}), "{pod}");
     }
+}
+
+#[test]
+fn a_pod_that_is_not_well_holds_no_node_up_where_kubernetes_can_be_told_so() {
+    let set = "global.runtime.name=prod,nats.mode=embedded,appProxy.enabled=true,resourceReporter.enabled=true,\
+               global.runtime.ingressUrl=https://runtime.example.com";
+    let policies = |version: &str| -> Vec<Value> {
+        let objects = objects_of(&chart(), &["--kube-version", version, "--set", set]).unwrap();
+        let budgets = objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget");
+        budgets.map(|budget| budget["spec"]["unhealthyPodEvictionPolicy"].clone()).collect()
+    };
+    for version in ["1.26.0", "v1.33.5-gke.1162000"] {
+        assert_eq!(policies(version), vec![json!("AlwaysAllow"); 5], "{version}");
+    }
+    // Helm refuses a field that the API server does not know.
+    assert_eq!(policies("1.25.16"), vec![Value::Null; 5]);
 }

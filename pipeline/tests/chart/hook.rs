@@ -90,6 +90,9 @@ fn the_hook_may_read_what_the_values_name_and_nothing_else() {
         object["metadata"]["annotations"]["helm.sh/hook-weight"].as_str().unwrap().parse::<i32>().unwrap()
     };
     assert!(weight(policy) < weight(job));
+    // Nothing of a mesh goes on beside it when it has ended.
+    assert_eq!(labels["sidecar.istio.io/inject"], "false");
+    assert_eq!(job["spec"]["template"]["metadata"]["annotations"]["linkerd.io/inject"], "disabled");
     let log = &job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"];
     assert_eq!(log, "hook-succeeded,hook-failed");
     let pod = &job["spec"]["template"]["spec"];

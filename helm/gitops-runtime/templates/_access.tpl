@@ -117,6 +117,9 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
   "alb.ingress.kubernetes.io/scheme" "internet-facing"
   "alb.ingress.kubernetes.io/target-type" "ip"
 ) -}}
+{{- else if eq $ingress.className "openshift-default" -}}
+{{- /* A stream that says nothing for half a minute is cut else. */ -}}
+{{- $needed = merge $needed (dict "haproxy.router.openshift.io/timeout" "3600s") -}}
 {{- end -}}
 {{- $annotations := dict -}}
 {{- range $key, $value := mergeOverwrite $needed (deepCopy $ingress.annotations) -}}

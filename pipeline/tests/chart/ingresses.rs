@@ -48,6 +48,9 @@ fn the_ingresses_of_platform_and_tunnel_server_let_streams_and_large_bodies_thro
         assert!(one[alb("group.name")].is_null());
     }
     assert_eq!(annotations("traefik", "", "tls"), [Value::Null, Value::Null]);
+    // Its router cuts what says nothing for thirty seconds.
+    let lasting = json!({"haproxy.router.openshift.io/timeout": "3600s"});
+    assert_eq!(annotations("openshift-default", "", ""), [lasting.clone(), lasting]);
 }
 
 /// Load balancers of AWS take certificates by an annotation, and others end TLS before an Ingress hears of it.

@@ -16,6 +16,12 @@ pub enum StoreError {
     /// The server or the disk does not answer.
     #[error("the store cannot be reached")]
     Away(#[source] sqlx::Error),
+    /// Postgres reads and does not write.
+    #[error(
+        "Postgres takes nothing that is written: it is a standby, as after a fail-over, or read-only, as some providers make it while its \
+         disk is nearly full"
+    )]
+    ReadOnly(#[source] sqlx::Error),
     /// Postgres is asked for by a URL of another kind, or by one that cannot be read.
     #[error(
         "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name, \
@@ -238,16 +244,18 @@ impl StoreError {
 
     /// Whether it may be the fault of the connection, so that another one may do better.
     pub(crate) const fn may_be_of_the_connection(&self) -> bool {
-        matches!(self, Self::Away(_) | Self::NoRight(_) | Self::Pooled(_))
+        matches!(self, Self::Away(_) | Self::ReadOnly(_) | Self::NoRight(_) | Self::Pooled(_))
     }
 
     /// For metrics.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         match self {
-            Self::Away(_) | Self::Unconnected { .. } | Self::NotLetIn { .. } | Self::Moved { .. } => {
-                Reason::Unreachable
-            }
+            Self::Away(_)
+            | Self::ReadOnly(_)
+            | Self::Unconnected { .. }
+            | Self::NotLetIn { .. }
+            | Self::Moved { .. } => Reason::Unreachable,
             Self::Closed => Reason::Stopping,
             _ => Reason::Io,
         }
@@ -289,13 +297,17 @@ impl From<sqlx::Error> for StoreError {
             None if has_no_right(&error) => Self::NoRight(error),
             // A statement that this connection prepared is not there, or one that it did not is.
             None if ["26000", "42P05"].contains(&&*code) => Self::Pooled(error),
-            None => match code.get(..2) {
-                // A datum that is none of its type, and a limit of a row or of an index.
-                Some("22" | "54") => Self::Unfit(error),
-                Some("53") => Self::Full(error),
-                Some("XX") => Self::Damaged(error),
-                Some("08" | "57" | "25" | "40" | "55") => Self::Away(error),
-                _ => Self::Refused(error),
+            None => match &*code {
+                "25006" => Self::ReadOnly(error),
+                "53100" => Self::Full(error),
+                // Of its class these two alone say so: the rest is whatever whoever stands between has no other word for.
+                "XX001" | "XX002" => Self::Damaged(error),
+                _ => match code.get(..2) {
+                    // A datum that is none of its type, and a limit of a row or of an index.
+                    Some("22" | "54") => Self::Unfit(error),
+                    Some("08" | "25" | "40" | "53" | "55" | "57") => Self::Away(error),
+                    _ => Self::Refused(error),
+                },
             },
         }
     }

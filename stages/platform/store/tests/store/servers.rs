@@ -139,6 +139,36 @@ async fn what_is_acknowledged_is_on_the_disk_however_the_database_is_set() {
     assert_eq!(told, expected);
 }
 
+#[tokio::test]
+async fn what_a_server_refuses_is_told_as_what_it_is() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let opened = open(&Place::Postgres(url.clone())).await;
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    for (code, expected) in [
+        // Of a pooler or a proxy, and of memory or connections that are all in use.
+        ("XX000", "the store refused a statement"),
+        ("53200", "the store cannot be reached"),
+        ("53100", "the store's disk is full: make room, or shorten platformServer.retention"),
+        (
+            "XX001",
+            "the store is damaged: stop the platform, and restore a backup with `gitops-runtime platform restore`",
+        ),
+    ] {
+        let fails = format!(
+            "CREATE OR REPLACE FUNCTION fail() RETURNS trigger AS 'BEGIN RAISE EXCEPTION ''no'' USING ERRCODE = ''{code}''; END' \
+             LANGUAGE plpgsql; CREATE OR REPLACE TRIGGER fails BEFORE INSERT ON transitions FOR EACH ROW EXECUTE FUNCTION fail()"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(fails)).execute(&mut connection).await.unwrap();
+        let (runtime, key, report) = (opened.runtime.id, digest(code), report("u", 1, 1));
+        let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report };
+        let error = opened.store.keep(vec![delivery]).await.unwrap_err();
+        assert_eq!(error.to_string(), expected, "{code}");
+    }
+    connection.close().await.unwrap();
+    opened.close().await;
+}
+
 /// A dump that is put back later once more gives other places than it did.
 #[tokio::test]
 async fn what_is_run_after_a_restore_gives_places_that_grow_with_time() {

@@ -2,6 +2,7 @@
 //! `ON CONFLICT`; whole numbers, texts and bytes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
@@ -45,6 +46,8 @@ pub(crate) enum Row {
 pub(crate) struct Connection {
     to: To,
     statements: u64,
+    /// When it was begun to write over it last.
+    begun_at: Instant,
     /// Of a request that reads a few things at a time.
     _turn: Option<OwnedSemaphorePermit>,
 }
@@ -85,7 +88,7 @@ macro_rules! bound {
 
 impl From<PoolConnection<Sqlite>> for Connection {
     fn from(connection: PoolConnection<Sqlite>) -> Self {
-        Self { to: To::Sqlite(connection), statements: 0, _turn: None }
+        Self::new(To::Sqlite(connection))
     }
 }
 
@@ -101,9 +104,24 @@ fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Erro
 }
 
 impl Connection {
+    fn new(to: To) -> Self {
+        Self { to, statements: 0, begun_at: Instant::now(), _turn: None }
+    }
+
     /// To a server that is waited for so long.
-    pub(crate) const fn to_postgres(connection: PoolConnection<Postgres>, limits: Limits) -> Self {
-        Self { to: To::Postgres(connection, limits), statements: 0, _turn: None }
+    pub(crate) fn to_postgres(connection: PoolConnection<Postgres>, limits: Limits) -> Self {
+        Self::new(To::Postgres(connection, limits))
+    }
+
+    /// Whether it can be begun to write over it: a server that was told nothing for a while is asked, for whoever stands between may
+    /// have ended what was idle and told nobody.
+    pub(crate) async fn lives(&mut self) -> bool {
+        match &mut self.to {
+            To::Postgres(connection, limits) if self.begun_at.elapsed() >= limits.idle => {
+                limits.lives(connection).await
+            }
+            _ => true,
+        }
     }
 
     /// The turn ends with it.
@@ -190,6 +208,7 @@ impl Connection {
     /// Begins to write: nobody else does until the end. Tables that a newer version than that of the migration `newest` has brought
     /// to its shape meanwhile are left to it; of SQLite's no other process changes any.
     pub(crate) async fn begin(&mut self, newest: i64) -> Result<(), StoreError> {
+        self.begun_at = Instant::now();
         match &mut self.to {
             To::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
             To::Postgres(connection, limits) => {
@@ -201,8 +220,8 @@ impl Connection {
                 );
                 let begin = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut **connection);
                 let begun = limits.answered(begin).await;
-                let applied =
-                    said(connection, begun)?.last().map(|row| row.try_get::<i64, _>(0)).transpose()?;
+                let begun = said(connection, begun)?;
+                let applied = begun.last().map(|row| row.try_get::<i64, _>(0)).transpose()?;
                 if applied.is_some_and(|applied| applied > newest) { Err(StoreError::Newer) } else { Ok(()) }
             }
         }

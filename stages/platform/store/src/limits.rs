@@ -25,6 +25,8 @@ pub struct Limits {
     pub answer: Duration,
     /// A lock that the change of its tables waits for is told of after so long. It is waited for without end.
     pub lock: Duration,
+    /// A connection over which nothing was written for so long is asked whether it lives before anything is.
+    pub idle: Duration,
 }
 
 impl Default for Limits {
@@ -33,6 +35,7 @@ impl Default for Limits {
             statement: Duration::from_secs(30),
             answer: Duration::from_secs(35),
             lock: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
         }
     }
 }
@@ -59,6 +62,11 @@ impl Limits {
             .after_connect(move |connection, _| Box::pin(self.limited(connection)))
             .before_acquire(move |connection, _| Box::pin(answers(connection, taken)))
             .after_release(move |connection, _| Box::pin(answers(connection, given_back)))
+    }
+
+    /// Whether an idle connection answers.
+    pub(crate) async fn lives(&self, connection: &mut PgConnection) -> bool {
+        answers(connection, PING.min(self.answer)).await.is_ok()
     }
 
     /// Limits the statements of a connection, in a transaction or not.

@@ -4,6 +4,7 @@
 //! calls: the database, over one connection - fails: every delivery of a group that cannot be committed is answered so, and
 //! nothing of it is kept; where one report alone may be at fault, each is tried apart
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -200,6 +201,46 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kee
     Ok(outcomes)
 }
 
+/// A connection that has begun to write. Where the one that was kept has ended meanwhile, another one takes its
+/// place: nothing was said over it.
+async fn begin(database: &Database, kept: Option<Connection>) -> Result<Connection, StoreError> {
+    if let Some(mut kept) = kept {
+        if kept.lives().await {
+            match begin_over(database, kept).await {
+                Err(error) if has_ended(&error) => {}
+                begun => return begun,
+            }
+        } else {
+            kept.discard().await;
+        }
+    }
+    begin_over(database, database.to_write().await?).await
+}
+
+/// Whether a connection has ended, as Postgres ends it, or whoever stands between, when it was idle.
+fn has_ended(error: &StoreError) -> bool {
+    match error {
+        StoreError::Away(sqlx::Error::Io(why)) => why.kind() != ErrorKind::TimedOut,
+        StoreError::Away(sqlx::Error::Database(said)) => {
+            said.code().is_some_and(|code| code.starts_with("57P"))
+        }
+        _ => false,
+    }
+}
+
+async fn begin_over(database: &Database, mut connection: Connection) -> Result<Connection, StoreError> {
+    let begun = connection.begin(NEWEST).await;
+    database.begun(&begun);
+    match begun {
+        Ok(()) => Ok(connection),
+        Err(error) => {
+            // It may be within a transaction that failed.
+            connection.discard().await;
+            Err(error)
+        }
+    }
+}
+
 /// Does all or nothing of it. A connection that failed is not used again, and neither is one whose server does nothing, which may be
 /// no longer the one that takes what is written, or gone. A commit that was not answered may have been done: see [`crate::Limits`].
 pub(crate) async fn within<T>(
@@ -207,17 +248,7 @@ pub(crate) async fn within<T>(
     kept: &mut Option<Connection>,
     act: impl AsyncFnOnce(&mut Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let mut connection = match kept.take() {
-        Some(connection) => connection,
-        None => database.to_write().await?,
-    };
-    let begun = connection.begin(NEWEST).await;
-    database.begun(&begun);
-    if let Err(error) = begun {
-        // It may be within a transaction that failed.
-        connection.discard().await;
-        return Err(error);
-    }
+    let mut connection = begin(database, kept.take()).await?;
     let done = match act(&mut connection).await {
         Ok(done) => connection.execute("COMMIT", &[]).await.map(|_| done),
         Err(error) => Err(error),

@@ -7,7 +7,8 @@ use stages_platform_store::{Delivery, Limits, Outcome, Place, Sequence, StoreErr
 
 use crate::postgres::Server;
 use crate::proxy::{Cut, Proxy};
-use crate::support::{KEEP_ALL, Opened, digest, open_within, report};
+use crate::servers::run;
+use crate::support::{KEEP_ALL, Opened, digest, open, open_within, report};
 
 /// Within this time all is well again, on a machine however busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -16,6 +17,7 @@ const LIMITS: Limits = Limits {
     statement: Duration::from_secs(3),
     answer: Duration::from_secs(6),
     lock: Duration::from_secs(10),
+    idle: Duration::from_secs(30),
 };
 
 fn delivery(opened: &Opened, key: &str, version: i64) -> Delivery {
@@ -95,5 +97,31 @@ async fn a_server_that_falls_silent_is_waited_for_so_long_and_used_again() {
     assert_eq!(opened.versions().await, (vec![1, 2], 2));
     stop.cancel();
     following.await.unwrap();
+    opened.close().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_was_cut_off_or_ended_while_it_was_idle_costs_no_report() {
+    let server = Server::start().await;
+    let proxy = Proxy::start(&server).await;
+    // Nothing is idle for less.
+    let limits = Limits { idle: Duration::ZERO, ..LIMITS };
+    let opened = open_within(&Place::Postgres(proxy.url.clone()), KEEP_ALL, limits).await;
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    // Nobody is told that it has gone, and whoever connects anew is served.
+    proxy.fall_silent();
+    proxy.forward();
+    assert_eq!(opened.store.keep(vec![delivery(&opened, "b", 2)]).await.unwrap(), [Outcome::Kept]);
+    opened.close().await;
+
+    // One that the server ends is told so.
+    let url = server.database().await;
+    let opened = open(&Place::Postgres(url.clone())).await;
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    run(&url, end).await;
+    assert_eq!(opened.store.keep(vec![delivery(&opened, "b", 2)]).await.unwrap(), [Outcome::Kept]);
+    assert_eq!(opened.versions().await, (vec![1, 2], 2));
     opened.close().await;
 }

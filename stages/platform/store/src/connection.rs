@@ -2,6 +2,7 @@
 //! `ON CONFLICT`; whole numbers, texts and bytes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use sqlx::pool::PoolConnection;
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     statements: u64,
     /// When it was begun to write over it last.
     begun_at: Instant,
+    /// Told when its user lacks a right.
+    lacks_right: Option<Arc<AtomicBool>>,
     /// Of a request that reads a few things at a time.
     _turn: Option<OwnedSemaphorePermit>,
 }
@@ -94,9 +97,16 @@ impl From<PoolConnection<Sqlite>> for Connection {
 
 /// What a server said within its time. A connection that broke, whose answer may still come, or which has not what was prepared over
 /// it, is not used again, and neither is one of a user who has lost their rights: another may have come in their place.
-fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+fn said<T>(
+    connection: &mut PoolConnection<Postgres>,
+    lacks_right: Option<&AtomicBool>,
+    said: Result<T, sqlx::Error>,
+) -> Result<T, StoreError> {
     let is_broken = matches!(said, Err(sqlx::Error::Io(_)));
     let said = said.map_err(StoreError::from);
+    if let (Err(StoreError::NoRight(_)), Some(lacks_right)) = (&said, lacks_right) {
+        lacks_right.store(true, Ordering::Relaxed);
+    }
     if is_broken || matches!(said, Err(StoreError::NoRight(_) | StoreError::Pooled(_))) {
         connection.close_on_drop();
     }
@@ -105,12 +115,17 @@ fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Erro
 
 impl Connection {
     fn new(to: To) -> Self {
-        Self { to, statements: 0, begun_at: Instant::now(), _turn: None }
+        Self { to, statements: 0, begun_at: Instant::now(), lacks_right: None, _turn: None }
     }
 
     /// To a server that is waited for so long.
     pub(crate) fn to_postgres(connection: PoolConnection<Postgres>, limits: Limits) -> Self {
         Self::new(To::Postgres(connection, limits))
+    }
+
+    /// Tells whether its user lacks a right.
+    pub(crate) fn telling(self, lacks_right: Arc<AtomicBool>) -> Self {
+        Self { lacks_right: Some(lacks_right), ..self }
     }
 
     /// Whether it can be begun to write over it: a server that was told nothing for a while is asked, for whoever stands between may
@@ -152,7 +167,7 @@ impl Connection {
             }
             To::Postgres(connection, limits) => {
                 let done = limits.answered(bound!(sql, arguments).execute(&mut **connection)).await;
-                said(connection, done)?.rows_affected()
+                said(connection, self.lacks_right.as_deref(), done)?.rows_affected()
             }
         })
     }
@@ -171,7 +186,7 @@ impl Connection {
             }
             To::Postgres(connection, limits) => {
                 let rows = limits.answered(bound!(sql, arguments).fetch_all(&mut **connection)).await;
-                let rows = said(connection, rows)?;
+                let rows = said(connection, self.lacks_right.as_deref(), rows)?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
@@ -220,7 +235,7 @@ impl Connection {
                 );
                 let begin = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut **connection);
                 let begun = limits.answered(begin).await;
-                let begun = said(connection, begun)?;
+                let begun = said(connection, self.lacks_right.as_deref(), begun)?;
                 let applied = begun.last().map(|row| row.try_get::<i64, _>(0)).transpose()?;
                 if applied.is_some_and(|applied| applied > newest) { Err(StoreError::Newer) } else { Ok(()) }
             }

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, PgPool};
@@ -43,14 +44,27 @@ pub(crate) struct ServerPool {
     limits: Limits,
     /// Where its URL stands, if in a file.
     file: Option<Arc<Path>>,
+    /// Whoever is let in was refused something for want of a right since the file was read.
+    lacks_right: Arc<AtomicBool>,
 }
 
 impl ServerPool {
-    pub(crate) const fn new(pool: PgPool, limits: Limits, file: Option<Arc<Path>>) -> Self {
-        Self { pool, limits, file }
+    pub(crate) fn new(pool: PgPool, limits: Limits, file: Option<Arc<Path>>) -> Self {
+        Self { pool, limits, file, lacks_right: Arc::default() }
     }
 
     pub(crate) async fn acquire(&self) -> Result<Connection, StoreError> {
+        // Another user may have come in the place of one who may still sign in.
+        if let Some(file) = &self.file
+            && self.lacks_right.swap(false, Ordering::Relaxed)
+            && let Err(error) = self.follow(file).await
+        {
+            let error = &error as &(dyn std::error::Error + 'static);
+            tracing::warn!(
+                error,
+                "whom the file of its URL names is not taken over while Postgres lets in who was before"
+            );
+        }
         let mut acquired = self.pool.acquire().await;
         // The server is there, and does not let in whom the file named so far.
         if matches!(acquired, Err(sqlx::Error::Database(_)))
@@ -63,7 +77,9 @@ impl ServerPool {
             }
         }
         match acquired {
-            Ok(connection) => Ok(Connection::to_postgres(connection, self.limits)),
+            Ok(connection) => {
+                Ok(Connection::to_postgres(connection, self.limits).telling(Arc::clone(&self.lacks_right)))
+            }
             Err(error @ sqlx::Error::Database(_)) => Err(unconnected(&self.pool.connect_options(), error)),
             Err(error) => Err(error.into()),
         }

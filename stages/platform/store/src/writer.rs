@@ -201,13 +201,13 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kee
     Ok(outcomes)
 }
 
-/// A connection that has begun to write. Where the one that was kept has ended meanwhile, another one takes its
-/// place: nothing was said over it.
+/// A connection that has begun to write. Where the one that was kept has ended meanwhile, or its user has been replaced, another one takes
+/// its place: nothing was said over it.
 async fn begin(database: &Database, kept: Option<Connection>) -> Result<Connection, StoreError> {
     if let Some(mut kept) = kept {
         if kept.lives().await {
             match begin_over(database, kept).await {
-                Err(error) if has_ended(&error) => {}
+                Err(error) if has_ended(&error) || matches!(error, StoreError::NoRight(_)) => {}
                 begun => return begun,
             }
         } else {

@@ -90,3 +90,29 @@ async fn another_user_is_taken_over_when_the_one_before_is_gone() {
     assert_eq!(opened.versions().await, (vec![1, 2], 2));
     opened.close().await;
 }
+
+#[tokio::test]
+async fn another_user_is_taken_over_when_the_one_before_may_sign_in_and_do_nothing() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let made =
+        "CREATE ROLE former LOGIN; CREATE ROLE latter LOGIN; GRANT ALL ON SCHEMA public TO former, latter";
+    run(&url, made).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("url");
+    set(&file, &url, "former");
+    let opened = open(&Place::PostgresFile(file.clone())).await;
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    assert_eq!(opened.versions().await, (vec![1], 1));
+
+    run(&url, "REASSIGN OWNED BY former TO latter; DROP OWNED BY former").await;
+    let error = opened.store.keep(vec![second(&opened)]).await.unwrap_err();
+    assert!(matches!(*error, StoreError::NoRight(_)), "{error:?}");
+    set(&file, &url, "latter");
+    assert_eq!(opened.store.keep(vec![second(&opened)]).await.unwrap(), [Outcome::Kept]);
+    let timeline = || opened.store.timeline(opened.runtime.id, ("argocd", "shop"), i64::MAX, 10);
+    let read = async { while timeline().await.is_err() {} };
+    tokio::time::timeout(PATIENCE, read).await.unwrap();
+    assert_eq!(opened.versions().await, (vec![1, 2], 2));
+    opened.close().await;
+}

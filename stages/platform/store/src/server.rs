@@ -80,8 +80,14 @@ impl ServerPool {
             Ok(connection) => {
                 Ok(Connection::to_postgres(connection, self.limits).telling(Arc::clone(&self.lacks_right)))
             }
-            Err(error @ sqlx::Error::Database(_)) => Err(unconnected(&self.pool.connect_options(), error)),
-            Err(error) => Err(error.into()),
+            Err(
+                error @ (sqlx::Error::Io(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed),
+            ) => Err(error.into()),
+            // It is there, and not as it is to be, by its certificate for one.
+            Err(error) => Err(unconnected(&self.pool.connect_options(), error)),
         }
     }
 
@@ -209,6 +215,10 @@ pub(crate) fn address(options: &PgConnectOptions) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::postgres::PgPoolOptions;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -225,6 +235,24 @@ mod tests {
             assert_eq!(unknown_parameters(&format!("postgres://db/fleet?{query}")), expected, "{query}");
         }
         assert!(unknown_parameters("postgres://db/fleet").is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_told_as_one_that_cannot_be_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = async {
+            let (mut client, _) = listener.accept().await.unwrap();
+            client.read_exact(&mut [0; 8]).await.unwrap();
+            client.write_all(b"N").await.unwrap();
+            client
+        };
+        let options = options_of(&format!("postgres://reader@{address}/fleet?sslmode=require")).unwrap();
+        let pool = ServerPool::new(PgPoolOptions::new().connect_lazy_with(options), Limits::default(), None);
+        let (_client, acquired) = tokio::join!(answers, pool.acquire());
+        let error = acquired.unwrap_err();
+        assert!(matches!(error, StoreError::Unconnected { .. }), "{error:?}");
+        assert_eq!(error.to_string(), format!("cannot connect to Postgres at {address}"));
     }
 
     #[test]

@@ -38,6 +38,8 @@ const ROWS: usize = 256;
 /// Pages of the log that are taken over into the file at a time (16 MiB): a page that many commits change is written there once for all
 /// of them. A group of reports changes some hundred pages, so that by SQLite's 1,000 every third of them waited for the whole file.
 const LOG_PAGES: &str = "4096";
+/// What SQLite says where it can lock nothing, or share no memory.
+const UNLOCKED: [u32; 5] = [3_850, 4_618, 4_874, 5_130, 5_386];
 /// A lock or a connection is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -175,9 +177,10 @@ impl Database {
         let turn = turn(path).await?;
         made(path)?;
         let options = sqlite(path).create_if_missing(true);
-        let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+        // Longer than a lock is waited for, so that it is told.
+        let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(2 * PATIENCE);
         let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
-        let writer = one.connect_with(writing).await?;
+        let writer = one.connect_with(writing).await.map_err(|error| not_opened(path, error))?;
         let applied = applied(&mut Connection::from(writer.acquire().await?)).await?;
         match applied {
             Some(applied) if is_newer(&applied) => return Err(backup::newer(path).await),
@@ -323,6 +326,21 @@ pub(crate) fn sqlite(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// Why the file of a store was not opened. Nobody else has it, by the lock beside it: what SQLite cannot lock all the same, or share its
+/// memory of, is on a file system that has no locks of parts of a file, such as SMB.
+fn not_opened(path: &Path, error: sqlx::Error) -> StoreError {
+    let code = match &error {
+        sqlx::Error::Database(said) => said.code().and_then(|code| code.parse::<u32>().ok()),
+        _ => None,
+    };
+    match code {
+        Some(code) if code & 0xff == 5 || UNLOCKED.contains(&code) => {
+            StoreError::NoLock { path: path.display().to_string(), source: io::Error::other(error) }
+        }
+        _ => error.into(),
+    }
+}
+
 /// A new file that its owner alone reads and writes: digests of passwords stand in it, and what runtimes seal under.
 pub(crate) fn private(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
@@ -403,5 +421,30 @@ impl std::fmt::Debug for Place {
             Self::Postgres(_) => f.write_str("Postgres"),
             Self::PostgresFile(file) => f.debug_tuple("PostgresFile").field(file).finish(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_nobody_has_and_that_cannot_be_locked_is_on_a_file_system_without_locks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("platform.db");
+        let options = sqlite(&path).create_if_missing(true).busy_timeout(Duration::ZERO);
+        let mut other = options.clone().journal_mode(SqliteJournalMode::Delete).connect().await.unwrap();
+        sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+        let error = not_opened(&path, options.connect().await.unwrap_err());
+        assert!(matches!(error, StoreError::NoLock { .. }), "{error:?}");
+        let said = format!(
+            "cannot lock {}: the store is to be on a disk of this machine, as network file systems may have no locks, or in Postgres",
+            path.display()
+        );
+        assert_eq!(error.to_string(), said);
+        other.close().await.unwrap();
+
+        let error = not_opened(folder.path(), sqlite(folder.path()).connect().await.unwrap_err());
+        assert!(matches!(error, StoreError::Away(_)), "{error:?}");
     }
 }

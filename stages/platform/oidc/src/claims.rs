@@ -51,6 +51,11 @@ impl OtherClaims {
         })
     }
 
+    /// A claim that is a text.
+    pub(crate) fn text(&self, claim: &str) -> Option<&str> {
+        self.all.get(claim)?.as_str()
+    }
+
     /// Whether a claim says yes, in whichever way that is written.
     pub(crate) fn is_yes(&self, claim: &str) -> bool {
         self.all.get(claim).is_some_and(is_yes)

@@ -48,6 +48,8 @@ const SIGNED_BY: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
+/// By these claims AD FS says what somebody is called, and Entra ID in tokens of its first version.
+const NAMES: [&str; 2] = ["upn", "unique_name"];
 /// By this claim Entra ID says that an address is verified, where it is told to: the standard's `email_verified` it never sends.
 const VERIFIED_AT_ENTRA: &str = "xms_edov";
 
@@ -271,25 +273,33 @@ impl Provider {
         told: &IdClaims,
     ) -> Result<Option<UserInfo>, OidcError> {
         let groups = self.0.config.groups_claim.as_deref();
-        let all = groups.is_none_or(|claim| told.additional_claims().groups(claim).is_some())
-            && told.preferred_username().is_some()
-            && told.email().is_some();
+        let has_groups = groups.is_none_or(|claim| told.additional_claims().groups(claim).is_some());
+        let (has_name, has_email) = (name_of(told).is_some(), told.email().is_some());
+        let all = has_groups && has_name && has_email;
         let asked = client.user_info(tokens.access_token().clone(), Some(told.subject().clone()));
         let (false, Ok(asked)) = (all, asked) else { return Ok(None) };
         let http = self.caller("ask who somebody is");
-        let more: UserInfo = asked.request_async(&http).await.map_err(|error| match error {
-            UserInfoError::Request(error) => error.told(self.issuer().host()),
-            UserInfoError::Response(status, ..) if [401, 403].contains(&status.as_u16()) => {
-                OidcError::UserInfo { host: self.issuer().host().clone(), status: status.as_u16() }
+        let more: Result<UserInfo, _> = asked.request_async(&http).await;
+        match more {
+            Ok(more) => Ok(Some(more)),
+            // AD FS refuses whomever it gave a token for anything else, and would say no more than who it is.
+            Err(UserInfoError::Response(status, ..)) if has_groups && (has_name || has_email) => {
+                tracing::debug!(%status, "the provider says no more of somebody than their ID token does");
+                Ok(None)
             }
-            UserInfoError::Response(status, ..) => self.no_more(UserInfoFault::Status(status.as_u16())),
-            _ => self.no_more(UserInfoFault::Other),
-        })?;
-        Ok(Some(more))
+            Err(UserInfoError::Request(error)) => Err(error.told(self.issuer().host())),
+            Err(UserInfoError::Response(status, ..)) if [401, 403].contains(&status.as_u16()) => {
+                Err(OidcError::UserInfo { host: self.issuer().host().clone(), status: status.as_u16() })
+            }
+            Err(UserInfoError::Response(status, ..)) => {
+                Err(self.no_more(UserInfoFault::Status(status.as_u16())))
+            }
+            Err(_) => Err(self.no_more(UserInfoFault::Other)),
+        }
     }
 
     fn claims(&self, told: &IdClaims, more: Option<&UserInfo>) -> Claims {
-        let name = told.preferred_username().or_else(|| more?.preferred_username());
+        let name = name_of(told).or_else(|| more?.preferred_username().map(|name| name.as_str()));
         // An address counts as verified by whoever says it.
         let is_verified = |said: Option<bool>, others: &OtherClaims| {
             said.unwrap_or_else(|| others.is_yes(VERIFIED_AT_ENTRA))
@@ -308,7 +318,7 @@ impl Provider {
             claim.is_some_and(|claim| said.into_iter().flatten().any(|one| one.is_elsewhere(claim)));
         Claims {
             subject: told.subject().to_string(),
-            name: name.map(|name| name.to_string()),
+            name: name.map(str::to_owned),
             email: email.map(|email| email.to_string()),
             groups_elsewhere: groups.is_none() && is_elsewhere,
             groups: groups.unwrap_or_default(),
@@ -452,6 +462,12 @@ impl std::fmt::Debug for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Provider").field(&self.issuer().as_str()).finish()
     }
+}
+
+/// What somebody is called, by an ID token.
+fn name_of(told: &IdClaims) -> Option<&str> {
+    let own = told.preferred_username().map(|name| name.as_str());
+    own.or_else(|| NAMES.into_iter().find_map(|claim| told.additional_claims().text(claim)))
 }
 
 /// Whether other keys might have verified it.

@@ -349,6 +349,19 @@ async fn a_provider_that_does_not_say_who_somebody_is_is_told_from_one_that_send
     assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
 }
 
+/// As AD FS does, which says more to whom it gave a token for that alone.
+#[tokio::test]
+async fn somebody_of_whom_the_id_token_says_enough_comes_in_where_the_provider_says_no_more() {
+    let (served, provider, _) = served(Timestamp::now, |by| by).await;
+    let claims = json!({ "upn": "Mia@corp.example.com", "groups": ["platform-ops"] });
+    provider.set(json!({ "userinfo": 401, "twist": claims })).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    assert_eq!(served.teams("mia@corp.example.com").await, ["ops"]);
+    // Of groups that are not told there nobody knows whether there are any.
+    provider.set(json!({ "twist": { "upn": "Mia@corp.example.com" } })).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::BAD_GATEWAY);
+}
+
 #[tokio::test]
 async fn what_is_written_otherwise_than_the_standard_says_keeps_nobody_out_where_nobody_reads_it() {
     let (served, provider, _) = served(Timestamp::now, |by| by).await;

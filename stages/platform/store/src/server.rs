@@ -151,6 +151,11 @@ pub(crate) fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
     if hosts.contains(',') {
         return Err(StoreError::Hosts);
     }
+    // Where a parameter names the folder of its socket there may be a user and no host, which no other URL has.
+    let before = match hosts {
+        "" => before.replacen("@/", "@localhost/", 1),
+        _ => before.to_owned(),
+    };
     // Of what it does not know the client would log the value.
     let known: Vec<&str> = query.split('&').filter(|pair| is_known(pair)).collect();
     let known = format!("{scheme}://{before}?{}", known.join("&"));

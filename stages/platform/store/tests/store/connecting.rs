@@ -25,6 +25,10 @@ fn where_a_store_is_is_told_without_user_and_password() {
             "/run/postgresql:5433/fleet",
         ),
         ("postgres://db/fleet?user=reader@db&password=hidden", "db:5432/fleet"),
+        (
+            "postgres://reader:hidden@/fleet?host=/cloudsql/project:region:one",
+            "/cloudsql/project:region:one:5432/fleet",
+        ),
         ("reader:hidden@localhost", "of the server that is set"),
         ("postgres://reader:12/hidden@db/fleet", "of the server that is set"),
     ] {

@@ -1,4 +1,4 @@
-//! Whoever asks: told by an API key or a runtime's token in `Authorization`, as it is or after `Bearer`, or by the session of a
+//! Whoever asks: told by an API key or a runtime's token in `Authorization`, as it is or after `Bearer`, or else by the session of a
 //! page of this very platform; before anything of the body is read.
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
@@ -195,7 +195,13 @@ impl Caller {
         if let Some(runtime) = store.runtime(&token).await.map_err(unread)? {
             return Ok(Self::Runtime(runtime));
         }
-        let key = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+        let Some(key) = store.key(&token, now).await.map_err(unread)? else {
+            // A proxy that asks whoever comes for a password of its own has its word there, beside the session of a page.
+            return match session.read(headers) {
+                Some(_) => Self::of_session(store, session, headers, now).await,
+                None => Err(Refusal::Unknown),
+            };
+        };
         let person = Self::person(store, (key.owner.clone(), "key", key.scope), now).await?;
         // A program that saw less than before would take what it does not see for gone.
         if let Some(issuer) = person.access.lapsed {

@@ -216,7 +216,13 @@ async fn nobody_is_answered_who_is_not_known() {
     }
     // That page is known by its session, and asks no query of its own.
     let unstored = "a session is good for the console's own queries, by their names: send an API key to ask in words of your own\n";
-    for more in [&[("sec-fetch-site", "same-origin")][..], &[("origin", &*served.url)]] {
+    for more in [
+        &[("sec-fetch-site", "same-origin")][..],
+        &[("origin", &*served.url)],
+        // A proxy on the way asks for a password, or passes on who it let in.
+        &[("sec-fetch-site", "same-origin"), ("authorization", "Basic YWRhOnNlY3JldA==")],
+        &[("sec-fetch-site", "same-origin"), ("authorization", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.AA")],
+    ] {
         assert_eq!(told(session(more).await.unwrap()).await, (403, unstored.to_owned()), "{host}");
     }
     let ended = ("cookie", "session=of-nobody".to_owned());

@@ -433,7 +433,8 @@ impl Provider {
             RequestTokenError::Request(error) => error.told(&host),
             RequestTokenError::ServerResponse(response) => match response.error() {
                 CoreErrorResponseType::InvalidGrant => OidcError::Code,
-                CoreErrorResponseType::InvalidClient => {
+                // Keycloak says the second of a wrong secret.
+                CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => {
                     let is_posted = matches!(proved, AuthType::RequestBody);
                     let method = if is_posted { "client_secret_post" } else { "client_secret_basic" };
                     OidcError::Client { host, method }
@@ -484,5 +485,23 @@ fn fault_of(error: &ClaimsVerificationError) -> TokenFault {
         ClaimsVerificationError::InvalidNonce(_) => TokenFault::Nonce,
         ClaimsVerificationError::SignatureVerification(_) => TokenFault::Signature,
         _ => TokenFault::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_secret_is_told_as_that_by_whichever_word_it_is_refused() {
+        let issuer = Issuer::parse("https://id.example.com").unwrap();
+        let redirect = Url::parse("https://platform.example.com/login/oidc/callback").unwrap();
+        let provider = OidcConfig::new(issuer, "platform".to_owned(), Token::literal("x"), redirect).build();
+        for word in [CoreErrorResponseType::InvalidClient, CoreErrorResponseType::UnauthorizedClient] {
+            let refused = StandardErrorResponse::new(word, None, None);
+            let error =
+                provider.exchange_failed(RequestTokenError::ServerResponse(refused), &AuthType::BasicAuth);
+            assert!(matches!(error, OidcError::Client { method: "client_secret_basic", .. }), "{error:?}");
+        }
     }
 }

@@ -26,7 +26,39 @@ pub(crate) struct Bounds {
 
 pub(crate) async fn read(
     headers: &HeaderMap,
-    body: Body,
+    mut body: Body,
+    bounds: Bounds,
+    passage: Passage,
+) -> Result<(Vec<u8>, Passage), Refusal> {
+    let taken = take(headers, &mut body, bounds, passage).await;
+    // Of one that did not come nothing is waited for.
+    if !matches!(taken, Ok(_) | Err(Refusal::Late(_) | Refusal::Broken)) {
+        discard(headers, body, bounds).await;
+    }
+    taken
+}
+
+/// Reads what is not taken, within the bounds of what is: whoever stands between and still sends it would tell of a connection that broke, and not of
+/// why this was refused. Who asks before they send it does not send it then.
+pub(crate) async fn discard(headers: &HeaderMap, mut body: Body, bounds: Bounds) {
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let rest = async {
+        let mut left = bounds.unpacked;
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.into_data().map_or(0, |data| data.len());
+            let Some(rest) = left.checked_sub(length) else { break };
+            left = rest;
+        }
+    };
+    // What comes later comes to nobody.
+    let _ = tokio::time::timeout(bounds.within, rest).await;
+}
+
+async fn take(
+    headers: &HeaderMap,
+    body: &mut Body,
     bounds: Bounds,
     mut passage: Passage,
 ) -> Result<(Vec<u8>, Passage), Refusal> {
@@ -53,7 +85,7 @@ pub(crate) async fn read(
     unpack()
 }
 
-async fn collect(body: Body, most: usize, passage: &mut Passage) -> Result<Vec<u8>, Refusal> {
+async fn collect(body: &mut Body, most: usize, passage: &mut Passage) -> Result<Vec<u8>, Refusal> {
     let mut body = Limited::new(body, most);
     let mut all = Vec::new();
     while let Some(frame) = body.frame().await {

@@ -132,7 +132,13 @@ impl Ingest {
         let (mut head, body) = request.into_parts();
         // Nobody comes here without it.
         let runtime = head.extensions.remove::<Runtime>().ok_or(Refusal::NoToken)?;
-        let passage = self.quotas.enter(runtime.id)?;
+        let passage = match self.quotas.enter(runtime.id) {
+            Ok(passage) => passage,
+            Err(refusal) => {
+                body::discard(&head.headers, body, self.bounds).await;
+                return Err(refusal);
+            }
+        };
         let (text, mut passage) = body::read(&head.headers, body, self.bounds, passage).await?;
         // What is read of a text holds about as much again.
         passage.hold(text.len())?;
@@ -222,10 +228,13 @@ const fn refusal(outcome: &Outcome) -> Option<Refusal> {
 
 /// Lets nobody by whose token is not known, before anything of a body is read; and counts what is not taken.
 async fn of_a_runtime(State(ingest): State<Ingest>, mut request: Request<Body>, next: Next) -> Response {
-    let runtime = match ingest.tokens.runtime(&ingest.store, request.headers()).await {
+    let known = ingest.tokens.runtime(&ingest.store, request.headers()).await;
+    let runtime = match known {
         Ok(runtime) => runtime,
         Err(refusal) => {
             ingest.refused(None, &refusal);
+            let (head, body) = request.into_parts();
+            body::discard(&head.headers, body, ingest.bounds).await;
             return refusal.into_response();
         }
     };

@@ -175,6 +175,31 @@ async fn a_flood_of_one_runtime_is_told_to_slow_down_and_another_is_served() {
     tokio::time::timeout(Duration::from_secs(120), room).await.unwrap();
 }
 
+/// As a proxy does that passes on what it has: it reads the answer when all of it is sent.
+#[tokio::test]
+async fn whoever_sends_all_of_a_body_before_they_read_is_told_why_it_is_refused() {
+    let platform = start(stages_platform_ingest::IngestConfig { max_unpacked: 32 << 20, ..config() }).await;
+    for (token, status, said) in [
+        (CANARY, 401, "this token is not known"),
+        (&*platform.token, 413, "the body is larger than 1048576 bytes"),
+    ] {
+        // More than the system keeps of it on the way.
+        let body = vec![b'x'; 24 << 20];
+        let head = format!(
+            "POST /2.0/api/events HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Encoding: gzip\r\n\
+             Connection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(platform.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(said), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
     let platform =

@@ -347,7 +347,7 @@ impl Provider {
         let key = token.signing_key(&verifier).map_err(bad)?;
         key.verify_signature(alg, signed.as_bytes(), &signature).map_err(bad)?;
         // As it is read nobody has signed it.
-        let told = token.claims(&verifier.clone().insecure_disable_signature_check(), nonce)?;
+        let told = token.claims(&verifier.insecure_disable_signature_check(), nonce)?;
         let is_ours = |id: &str| id == self.0.config.client_id;
         let is_shared = told.audiences().iter().any(|one| !is_ours(one.as_str()));
         if is_shared && !told.authorized_party().is_some_and(|party| is_ours(party.as_str())) {

@@ -222,7 +222,7 @@ fn has_ended(error: &StoreError) -> bool {
     match error {
         StoreError::Away(sqlx::Error::Io(why)) => why.kind() != ErrorKind::TimedOut,
         StoreError::Away(sqlx::Error::Database(said)) => {
-            said.code().is_some_and(|code| code.starts_with("57P"))
+            said.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
         }
         _ => false,
     }

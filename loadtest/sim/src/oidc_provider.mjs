@@ -28,10 +28,10 @@ const key = () => {
   return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
 };
 
-// What a test sets: claims by login, the next ID token's other claims or key, what else stands beside it, how long a code is good,
-// whether it is away, the status by which it refuses to say who somebody is, whether it says that by a token that it signed.
+// What a test sets: claims by login, the next ID token's other claims or key or what it says that it is signed by, what else stands
+// beside it, how long a code is good, whether it is away, the status by which it refuses to say who somebody is, whether it says that by a token that it signed.
 const people = new Map();
-const set = { twist: null, forge: false, answer: null, code: 60, away: false, userinfo: 0, signs: false };
+const set = { twist: null, forge: false, alg: null, answer: null, code: 60, away: false, userinfo: 0, signs: false };
 let current = key();
 let provider;
 let issuer;
@@ -52,10 +52,11 @@ const twisted = async (ctx, next) => {
   }
   if (!ctx.path.endsWith('/token') || !ctx.body?.id_token) return;
   ctx.body = { ...ctx.body, ...set.answer };
-  if (!(set.twist || set.forge)) return;
+  if (!(set.twist || set.forge || set.alg)) return;
   const [header, payload] = ctx.body.id_token.split('.').slice(0, 2).map((part) => JSON.parse(Buffer.from(part, 'base64url')));
   const by = set.forge ? { ...key(), kid: header.kid } : current;
-  ctx.body = { ...ctx.body, id_token: signed(header, { ...payload, ...set.twist }, by) };
+  const told = set.alg ? { ...header, alg: set.alg } : header;
+  ctx.body = { ...ctx.body, id_token: signed(told, { ...payload, ...set.twist }, by) };
 };
 
 const build = () => {

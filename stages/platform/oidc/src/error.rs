@@ -25,6 +25,12 @@ pub enum TokenFault {
     /// By no key of the provider.
     #[error("an ID token that no key of it has signed")]
     Signature,
+    /// By the client's secret, or in another way that is not taken.
+    #[error(
+        "an ID token that is signed in a way that is not taken here, such as by the client's secret (an admin there sets a key to sign \
+         by, as for RS256)"
+    )]
+    Way,
     /// Anything else.
     #[error("an ID token that cannot be used")]
     Other,

@@ -483,6 +483,9 @@ fn fault_of(error: &ClaimsVerificationError) -> TokenFault {
         ClaimsVerificationError::InvalidAudience(_) => TokenFault::Audience,
         ClaimsVerificationError::InvalidIssuer(_) => TokenFault::Issuer,
         ClaimsVerificationError::InvalidNonce(_) => TokenFault::Nonce,
+        ClaimsVerificationError::SignatureVerification(
+            SignatureVerificationError::DisallowedAlg(_) | SignatureVerificationError::NoSignature,
+        ) => TokenFault::Way,
         ClaimsVerificationError::SignatureVerification(_) => TokenFault::Signature,
         _ => TokenFault::Other,
     }

@@ -96,6 +96,10 @@ pub(crate) fn answer_as_read(answer: Map<String, Value>) -> Map<String, Value> {
         answer.insert(ID_TOKEN.to_owned(), token.into());
         answer.insert(ORIGINAL.to_owned(), original.into());
     }
+    // Authentik says so that it has no key to sign by.
+    if answer.is_empty() {
+        answer.insert("keys".to_owned(), Value::Array(Vec::new()));
+    }
     answer
 }
 
@@ -151,7 +155,7 @@ mod tests {
                 json!({ "name#de": "Mia", "email#de": "a@b", "https://c/#d": ["e"] }),
                 json!({ "https://c/#d": ["e"] }),
             ),
-            (json!({ "email": ["a@b"], "preferred_username": 7 }), json!({})),
+            (json!({ "email": ["a@b"], "preferred_username": 7, "sub": "S-1" }), json!({ "sub": "S-1" })),
             (
                 json!({ "email": "a@b", "email_verified": "1" }),
                 json!({ "email": "a@b", "email_verified": true }),
@@ -160,6 +164,7 @@ mod tests {
             (json!({ "email_verified": null }), json!({ "email_verified": null })),
             (json!({ "op_tos_uri": "", "jwks_uri": "https://c" }), json!({ "jwks_uri": "https://c" })),
             (json!({ "keys": [{ "name": "a" }] }), json!({ "keys": [{ "name": "a" }] })),
+            (json!({}), json!({ "keys": [] })),
             // What is none is left for whoever says so.
             (json!({ "id_token": "a.b.c" }), json!({ "id_token": "a.b.c" })),
             (json!({ "id_token": 7, "original_id_token": "a.b.c" }), json!({ "id_token": 7 })),

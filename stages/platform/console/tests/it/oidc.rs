@@ -285,6 +285,11 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
         ),
         (json!({ "twist": { "exp": "soon" } }), "no ID token that can be read"),
         (json!({ "twist": null, "forge": true }), "an ID token that no key of it has signed"),
+        (
+            json!({ "forge": false, "alg": "HS256" }),
+            "an ID token that is signed in a way that is not taken here, such as by the client's secret (an admin there sets a key to \
+             sign by, as for RS256)",
+        ),
     ] {
         provider.set(twist).await;
         let why = format!("{host} sent {what}: nobody is signed in by it.");
@@ -294,7 +299,7 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
     // One that names all clients of a project is taken where it was issued to this one.
     let of_a_project = json!({ "aud": ["platform", "a project", "somebody else"], "azp": "platform" });
     for twist in [of_a_project, json!({ "aud": ["platform", "platform"] }), json!(null)] {
-        provider.set(json!({ "twist": twist, "forge": false })).await;
+        provider.set(json!({ "twist": twist, "alg": null })).await;
         assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER, "{twist}");
     }
     // With other keys it is taken, without anybody doing anything.

@@ -29,7 +29,8 @@ const key = () => {
 };
 
 // What a test sets: claims by login, the next ID token's other claims or key or what it says that it is signed by, what else stands
-// beside it, how long a code is good, whether it is away, the status by which it refuses to say who somebody is, whether it says that by a token that it signed.
+// beside it, how long a code is good, whether it is away, the status by which it refuses to say who somebody is, whether it says that
+// by a token that it signed.
 const people = new Map();
 const set = { twist: null, forge: false, alg: null, answer: null, code: 60, away: false, userinfo: 0, signs: false };
 let current = key();

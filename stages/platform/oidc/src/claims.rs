@@ -42,11 +42,15 @@ impl std::fmt::Debug for OtherClaims {
 }
 
 impl OtherClaims {
-    /// The groups of a claim, which may stand within another: a list, or one alone. `None`: it is not there.
+    /// The groups of a claim, which may stand within another: a list, or one alone, or as Zitadel has its roles, each with where
+    /// somebody has it. `None`: it is not there.
     pub(crate) fn groups(&self, claim: &str) -> Option<Vec<String>> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Some(match found(&self.all, claim)? {
             Value::Array(all) => all.iter().filter_map(text).collect(),
+            Value::Object(all) => {
+                all.iter().filter(|(_, place)| place.is_object()).map(|(name, _)| name.clone()).collect()
+            }
             one => text(one).into_iter().collect(),
         })
     }
@@ -103,6 +107,9 @@ mod tests {
         assert_eq!(groups("odd"), is(&[]));
         assert_eq!(groups("none"), None);
         assert_eq!(format!("{claims:?}"), "OtherClaims(…)");
+        let roles = r#"{"urn:zitadel:iam:org:project:roles": {"admin": {"1": "a.example.com"}, "ops": {"1": "a.example.com"}}}"#;
+        let claims: OtherClaims = serde_json::from_str(roles).unwrap();
+        assert_eq!(claims.groups("urn:zitadel:iam:org:project:roles"), is(&["admin", "ops"]));
     }
 
     #[test]

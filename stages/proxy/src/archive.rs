@@ -28,34 +28,36 @@ use tokio::time::Instant;
 use crate::error::ActError;
 use crate::own_pods::{OwnLog, OwnLogs, OwnPods};
 
-/// Of one log: so many of its last lines, or fewer where those are too long.
+/// The most lines of one log, which are its last ones; fewer where those have more than [`BYTES`].
 const LINES: u32 = 10_000;
+/// The most bytes of one log.
 const BYTES: usize = 4 << 20;
-/// Of all logs.
+/// The most bytes of all logs.
 const TOTAL: usize = 256 << 20;
-/// Nothing more is read after so long.
+/// How long logs are read; those that are left are named as missing.
 const WITHIN: Duration = Duration::from_secs(600);
-/// Lines that a private key may have.
-pub(crate) const KEY: usize = 200;
+/// The most lines of a private key.
+pub(crate) const KEY_LINES: usize = 200;
 
-/// What logs are read of.
+/// Makes archives of the logs of the runtime's own pods.
 pub(crate) struct LogArchive {
     pods: OwnPods,
     redactor: Arc<Redactor>,
-    /// One is made at a time.
+    /// A single permit: one archive is made at a time.
     place: Arc<Semaphore>,
 }
 
 type Archive = Builder<GzEncoder<Vec<u8>>>;
 
 /// An archive that is being made.
-struct Making {
+struct ArchiveStream {
     of: Arc<LogArchive>,
     left: VecDeque<OwnLog>,
-    /// `None`: it is whole.
+    /// `None` once the archive is whole.
     archive: Option<Archive>,
-    /// What is missing, and why, line by line.
+    /// What is missing, and why, a line each.
     missing: String,
+    /// Bytes of logs that may still be read.
     room: usize,
     until: Instant,
     stop: Shutdown,
@@ -67,7 +69,7 @@ impl LogArchive {
         Self { pods, redactor, place: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Begins one. It is cut short, and not ended, when the process stops.
+    /// Begins an archive. It is cut short, and not ended, when the process stops.
     pub(crate) async fn begin(
         self: Arc<Self>,
         stop: Shutdown,
@@ -79,17 +81,18 @@ impl LogArchive {
         let OwnLogs { logs: left, missing } = self.pods.logs().await?;
         let archive = Some(Builder::new(GzEncoder::new(Vec::new(), Compression::fast())));
         let until = Instant::now() + WITHIN;
-        let making = Making { of: self, left, archive, missing, room: TOTAL, until, stop, _place: place };
-        Ok(futures::stream::try_unfold(making, Making::next))
+        let making =
+            ArchiveStream { of: self, left, archive, missing, room: TOTAL, until, stop, _place: place };
+        Ok(futures::stream::try_unfold(making, ArchiveStream::next))
     }
 
-    /// The last lines of a log, within what one may have.
+    /// The last lines of a log, at most [`LINES`] and [`BYTES`]; `None`: the log is gone.
     async fn read(&self, wanted: &OwnLog) -> Result<Option<Vec<u8>>, QuestionError> {
         let mut lines = LINES;
         loop {
             let path = self.pods.path(wanted, &format!("tailLines={lines}&limitBytes={BYTES}"));
             let read = self.pods.cluster.text(&path).await?;
-            // Cut at its end, where what happened last stands: fewer lines are whole.
+            // The API server cuts a log that is too long at its end, where the newest lines stand: fewer lines are asked for instead.
             match read {
                 Some(text) if text.len() >= BYTES && lines > 1 => lines = (lines / 4).max(1),
                 read => return Ok(read),
@@ -98,7 +101,7 @@ impl LogArchive {
     }
 }
 
-impl Making {
+impl ArchiveStream {
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         loop {
             let Some(archive) = self.archive.take() else { return Ok(None) };
@@ -133,7 +136,7 @@ impl Making {
         }
     }
 
-    /// Adds a file; gives what there is of the archive by now.
+    /// Adds a file; gives the bytes of the archive that are ready.
     async fn add(
         &mut self,
         mut archive: Archive,
@@ -174,7 +177,7 @@ fn redacted(redactor: &Redactor, log: &str) -> String {
     while let Some(line) = lines.next() {
         let mut all = line.to_owned();
         if line.contains("-----BEGIN") {
-            for line in lines.by_ref().take(KEY) {
+            for line in lines.by_ref().take(KEY_LINES) {
                 all.push('\n');
                 all.push_str(line);
                 if line.contains("-----END") {

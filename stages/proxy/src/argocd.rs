@@ -26,13 +26,13 @@ use crate::series::ARGOCD;
 
 const PEER: &str = "Argo CD";
 const SESSION: Call = Call::new(ARGOCD, "session");
-/// So much of what Argo CD says of a failure is told.
-const SAID: usize = 1_000;
-/// What it says at the end where others wrote the application at each of its tries to end an operation.
-const TOO_MANY: &str = "Too many conflicts";
-/// What it says at the end where there is no operation to end.
-const NONE: &str = "No operation is in progress";
-/// Before it is told again to end one, and before each look at what became of it.
+/// The most characters of Argo CD's error message that are told.
+const MAX_MESSAGE: usize = 1_000;
+/// How its error ends where the application was written by others at each try to end an operation.
+const TOO_MANY_CONFLICTS: &str = "Too many conflicts";
+/// How its error ends where there is no operation to end.
+const NO_OPERATION: &str = "No operation is in progress";
+/// The pauses before an operation is looked at again, or told again to end.
 const PAUSES: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
@@ -40,7 +40,7 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(3_200),
 ];
 
-/// What Argo CD is called with.
+/// The credentials that Argo CD is called with.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// A token of an account.
@@ -49,7 +49,7 @@ pub enum Access {
     Login(Login),
 }
 
-/// One Argo CD.
+/// A client of Argo CD's API.
 pub(crate) struct ArgoCd {
     client: Client,
     access: Credentials,
@@ -61,29 +61,31 @@ enum Credentials {
     Sessions(Arc<Sessions>),
 }
 
-/// An application there.
+/// The name of an application in Argo CD.
 #[derive(Debug, Clone)]
-pub(crate) struct Name {
+pub(crate) struct ApplicationName {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-/// What an application's last operation does, and since when: its name, for there is no other.
+/// The last operation of an application. Operations have no names: one is told from others by its start.
 struct Operation {
     phase: String,
     started_at: String,
 }
 
-/// A call: what it is, and where.
-struct Asked<'a> {
+/// A request to Argo CD's API.
+struct ApiRequest<'a> {
+    /// Completes "Argo CD did not ...".
     act: &'static str,
     method: Method,
+    /// Below the path of the application that it is about, if it is about one.
     path: &'a [&'a str],
     query: Vec<(&'static str, String)>,
     body: Option<Value>,
 }
 
-/// What an application has, as far as it is looked for.
+/// A resource tree, as far as it is read.
 #[derive(Deserialize)]
 struct Tree {
     #[serde(default)]
@@ -102,7 +104,7 @@ struct Node {
     uid: String,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ApiRequest<'a> {
     fn get(act: &'static str, path: &'a [&'a str]) -> Self {
         Self { act, method: Method::GET, path, query: Vec::new(), body: None }
     }
@@ -123,24 +125,24 @@ impl ArgoCd {
         Self { client, access, redactor }
     }
 
-    /// What takes secrets out of texts of Argo CD.
+    /// Takes secrets out of texts of Argo CD.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
     /// The application, as it is.
-    pub(crate) async fn application(&self, app: &Name) -> Result<Value, ActError> {
-        self.about(app, Asked::get("read the application", &[])).await
+    pub(crate) async fn application(&self, app: &ApplicationName) -> Result<Value, ActError> {
+        self.about(app, ApiRequest::get("read the application", &[])).await
     }
 
-    pub(crate) async fn refresh(&self, app: &Name, kind: &'static str) -> Result<Value, ActError> {
+    pub(crate) async fn refresh(&self, app: &ApplicationName, kind: &'static str) -> Result<Value, ActError> {
         let query = vec![("refresh", kind.to_owned())];
-        self.about(app, Asked { query, ..Asked::get("refresh the application", &[]) }).await
+        self.about(app, ApiRequest { query, ..ApiRequest::get("refresh the application", &[]) }).await
     }
 
-    /// What a sync does; `options` are those of Argo CD's own request. Of an application that has several sources Argo CD passes over
-    /// a revision, and would sync it to those that it follows.
-    pub(crate) async fn sync(&self, app: &Name, options: Value) -> Result<Value, ActError> {
+    /// Begins a sync; `options` are the fields of Argo CD's own request. A revision is refused for an application of several sources:
+    /// Argo CD passes over it there, and would sync to those that the sources follow.
+    pub(crate) async fn sync(&self, app: &ApplicationName, options: Value) -> Result<Value, ActError> {
         if options.get("revision").and_then(Value::as_str).is_some_and(|revision| !revision.is_empty()) {
             let found = self.application(app).await?;
             let SyncedSources { all, are_several, .. } = synced_sources(&found["spec"]);
@@ -154,26 +156,27 @@ impl ArgoCd {
         self.post(app, "sync the application", "sync", options).await
     }
 
-    pub(crate) async fn rollback(&self, app: &Name, options: Value) -> Result<Value, ActError> {
+    pub(crate) async fn rollback(&self, app: &ApplicationName, options: Value) -> Result<Value, ActError> {
         self.post(app, "roll the application back", "rollback", options).await
     }
 
-    /// Argo CD ends an operation by a word that it writes into the application, and its controller may write `Running` over
-    /// it: so it is looked after, and told again. One that began meanwhile is another's, and goes on. Gives when that which is
-    /// ended started, if it may be read.
-    pub(crate) async fn terminate(&self, app: &Name) -> Result<Option<String>, ActError> {
+    /// Ends the operation that is under way, and gives when it started, if that may be read.
+    ///
+    /// Argo CD ends an operation by a phase that it writes into the application, and its controller may write `Running` over that:
+    /// so the application is read again, and Argo CD is told again. An operation that began meanwhile goes on.
+    pub(crate) async fn terminate(&self, app: &ApplicationName) -> Result<Option<String>, ActError> {
         let before = self.operation(app).await.ok();
         let is_under_way = |operation: &Operation| matches!(&*operation.phase, "Running" | "Terminating");
         let mut ended = before.filter(is_under_way).map(|operation| operation.started_at);
-        self.told_to_end(app).await?;
+        self.tell_to_end(app).await?;
         for pause in PAUSES {
             tokio::time::sleep(pause).await;
-            // That it was told is what was asked for: whoever may not read it learns no more.
+            // Argo CD was told to end it; an account that may not read the application learns no more.
             let Ok(Operation { phase, started_at }) = self.operation(app).await else { break };
             let is_it = *ended.get_or_insert_with(|| started_at.clone()) == started_at;
             match &*phase {
-                "Running" if is_it => match self.told_to_end(app).await {
-                    Err(ActError::Peer { said, .. }) if said.ends_with(NONE) => break,
+                "Running" if is_it => match self.tell_to_end(app).await {
+                    Err(ActError::Peer { said, .. }) if said.ends_with(NO_OPERATION) => break,
                     told => told?,
                 },
                 "Terminating" if is_it => {}
@@ -183,14 +186,14 @@ impl ArgoCd {
         Ok(ended.filter(|started_at| !started_at.is_empty()))
     }
 
-    /// Argo CD gives it up where others write the application at each of its tries: it is told again then.
-    async fn told_to_end(&self, app: &Name) -> Result<(), ActError> {
+    /// Tells Argo CD to end the operation, again where it gave up because others wrote the application meanwhile.
+    async fn tell_to_end(&self, app: &ApplicationName) -> Result<(), ActError> {
         let act = "end the application's operation";
         let mut pauses = PAUSES.into_iter();
         loop {
-            let asked = Asked { method: Method::DELETE, ..Asked::get(act, &["operation"]) };
+            let asked = ApiRequest { method: Method::DELETE, ..ApiRequest::get(act, &["operation"]) };
             match (self.about::<Value>(app, asked).await, pauses.next()) {
-                (Err(ActError::Peer { said, .. }), Some(pause)) if said.ends_with(TOO_MANY) => {
+                (Err(ActError::Peer { said, .. }), Some(pause)) if said.ends_with(TOO_MANY_CONFLICTS) => {
                     tokio::time::sleep(pause).await;
                 }
                 (ended, _) => return ended.map(drop),
@@ -198,7 +201,7 @@ impl ArgoCd {
         }
     }
 
-    async fn operation(&self, app: &Name) -> Result<Operation, ActError> {
+    async fn operation(&self, app: &ApplicationName) -> Result<Operation, ActError> {
         let application = self.application(app).await?;
         let of = |field| application.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (phase, started_at) =
@@ -206,14 +209,14 @@ impl ArgoCd {
         Ok(Operation { phase, started_at })
     }
 
-    pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
-        self.about(app, Asked::get("read the resource tree", &["resource-tree"])).await
+    pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &ApplicationName) -> Result<T, ActError> {
+        self.about(app, ApiRequest::get("read the resource tree", &["resource-tree"])).await
     }
 
     /// The uid of an object that an application has, of a group and kind, by its namespace and name.
     pub(crate) async fn uid(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         (group, kind): (&str, &str),
         (namespace, name): (&str, &str),
     ) -> Result<String, ActError> {
@@ -236,17 +239,21 @@ impl ArgoCd {
         Ok(node.uid)
     }
 
-    pub(crate) async fn managed<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
-        self.about(app, Asked::get("read the managed resources", &["managed-resources"])).await
+    pub(crate) async fn managed<T: DeserializeOwned>(&self, app: &ApplicationName) -> Result<T, ActError> {
+        self.about(app, ApiRequest::get("read the managed resources", &["managed-resources"])).await
     }
 
-    /// What repositories say at these revisions, one for each source.
-    pub(crate) async fn rendered(&self, app: &Name, revisions: &[String]) -> Result<Rendered, ActError> {
+    /// The manifests at these revisions, one for each source of the application.
+    pub(crate) async fn rendered(
+        &self,
+        app: &ApplicationName,
+        revisions: &[String],
+    ) -> Result<Rendered, ActError> {
         let found = self.application(app).await?;
         let SyncedSources { all: sources, are_several, .. } = synced_sources(&found["spec"]);
         let query = match (are_several, revisions) {
             (false, [revision]) => vec![("revision", revision.clone())],
-            // Argo CD counts them from 1, and passes over the revision of an application that has several.
+            // Argo CD counts sources from 1, and ignores `revision` where an application has several sources.
             (true, all) if all.len() == sources.len() => {
                 let at = |(place, revision): (usize, &String)| {
                     [("sourcePositions", (place + 1).to_string()), ("revisions", revision.clone())]
@@ -264,104 +271,107 @@ impl ArgoCd {
                 return Err(ActError::Wrong(text));
             }
         };
-        self.about(app, Asked { query, ..Asked::get("make the manifests", &["manifests"]) }).await
+        self.about(app, ApiRequest { query, ..ApiRequest::get("make the manifests", &["manifests"]) }).await
     }
 
     pub(crate) async fn events<T: DeserializeOwned>(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         query: Vec<(&'static str, String)>,
     ) -> Result<T, ActError> {
-        self.about(app, Asked { query, ..Asked::get("read events", &["events"]) }).await
+        self.about(app, ApiRequest { query, ..ApiRequest::get("read events", &["events"]) }).await
     }
 
     pub(crate) async fn delete(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         query: Vec<(&'static str, String)>,
     ) -> Result<(), ActError> {
-        let asked = Asked::get("delete the resource", &["resource"]);
-        self.about::<Value>(app, Asked { method: Method::DELETE, query, ..asked }).await.map(drop)
+        let asked = ApiRequest::get("delete the resource", &["resource"]);
+        self.about::<Value>(app, ApiRequest { method: Method::DELETE, query, ..asked }).await.map(drop)
     }
 
     pub(crate) async fn actions<T: DeserializeOwned>(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         query: Vec<(&'static str, String)>,
     ) -> Result<T, ActError> {
-        self.about(app, Asked { query, ..Asked::get("list actions", &["resource", "actions"]) }).await
+        self.about(app, ApiRequest { query, ..ApiRequest::get("list actions", &["resource", "actions"]) })
+            .await
     }
 
     pub(crate) async fn run(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         query: Vec<(&'static str, String)>,
         action: &str,
     ) -> Result<(), ActError> {
-        let asked = Asked::get("run the action", &["resource", "actions"]);
-        let asked = Asked { method: Method::POST, query, body: Some(action.into()), ..asked };
+        let asked = ApiRequest::get("run the action", &["resource", "actions"]);
+        let asked = ApiRequest { method: Method::POST, query, body: Some(action.into()), ..asked };
         self.about::<Value>(app, asked).await.map(drop)
     }
 
-    /// The links that it is set to show beside an application, or beside a resource that is asked for.
+    /// The deep links that Argo CD is set to show beside an application, or beside a resource of it.
     pub(crate) async fn links<T: DeserializeOwned>(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         resource: Option<Vec<(&'static str, String)>>,
     ) -> Result<T, ActError> {
         let act = "list links";
         match resource {
-            Some(query) => self.about(app, Asked { query, ..Asked::get(act, &["resource", "links"]) }).await,
+            Some(query) => {
+                self.about(app, ApiRequest { query, ..ApiRequest::get(act, &["resource", "links"]) }).await
+            }
             None => {
-                // Of all that is asked of an application, this alone calls its namespace so.
+                // This request alone calls the application's namespace `namespace`, and not `appNamespace`.
                 let query = vec![("namespace", app.namespace.clone())];
-                self.about(app, Asked { query, ..Asked::get(act, &["links"]) }).await
+                self.about(app, ApiRequest { query, ..ApiRequest::get(act, &["links"]) }).await
             }
         }
     }
 
-    /// What a source in a repository is made of; `details` is Argo CD's own request.
+    /// The details of a source in a repository; `details` is Argo CD's own request.
     pub(crate) async fn details<T: DeserializeOwned>(
         &self,
         repository: &str,
         details: Value,
     ) -> Result<T, ActError> {
         let path = ["api", "v1", "repositories", repository, "appdetails"];
-        let asked = Asked::get("read the source", &[]);
-        self.ask(&Asked { method: Method::POST, body: Some(details), ..asked }, &path, None).await
+        let asked = ApiRequest::get("read the source", &[]);
+        self.ask(&ApiRequest { method: Method::POST, body: Some(details), ..asked }, &path, None).await
     }
 
     pub(crate) async fn project(&self, name: &str) -> Result<Value, ActError> {
-        self.ask(&Asked::get("read the project", &[]), &["api", "v1", "projects", name], None).await
+        self.ask(&ApiRequest::get("read the project", &[]), &["api", "v1", "projects", name], None).await
     }
 
     /// A cluster, by its address (`url`) or its name (`name`).
     pub(crate) async fn cluster(&self, (kind, value): (&str, &str)) -> Result<Value, ActError> {
-        let asked = Asked::get("read the cluster", &[]);
+        let asked = ApiRequest::get("read the cluster", &[]);
         let query = vec![("id.type", kind.to_owned())];
-        self.ask(&Asked { query, ..asked }, &["api", "v1", "clusters", value], None).await
+        self.ask(&ApiRequest { query, ..asked }, &["api", "v1", "clusters", value], None).await
     }
 
-    /// All clusters that it may tell of.
+    /// All clusters that the account may list.
     pub(crate) async fn clusters(&self) -> Result<Vec<ListedCluster>, ActError> {
         #[derive(Deserialize)]
         struct List {
             items: Option<Vec<ListedCluster>>,
         }
         let list: List =
-            self.ask(&Asked::get("list clusters", &[]), &["api", "v1", "clusters"], None).await?;
+            self.ask(&ApiRequest::get("list clusters", &[]), &["api", "v1", "clusters"], None).await?;
         Ok(list.items.unwrap_or_default())
     }
 
     /// Lines of logs, as Argo CD streams them, for at most so long.
     pub(crate) async fn logs(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         query: Vec<(&'static str, String)>,
         within: Duration,
     ) -> Result<Opened, ActError> {
-        let asked = Asked { query, ..Asked::get("read logs", &["logs"]) };
-        let (act, path) = (asked.act, of(app, asked.path));
+        let asked = ApiRequest { query, ..ApiRequest::get("read logs", &["logs"]) };
+        let (act, path) = (asked.act, application_path(app, asked.path));
         for last in [false, true] {
             let (request, session) = self.request(Some(app), &asked, &path).await?;
             let opened = self.client.open(act, request.timeout(within)).await.map_err(|e| away(act, e))?;
@@ -374,16 +384,19 @@ impl ArgoCd {
         Err(ActError::Unreadable(PEER))
     }
 
-    /// Whether the token is one of Argo CD; `None`: it does not answer.
+    /// Whether Argo CD knows the account that it is called with.
+    ///
+    /// # Errors
+    /// If Argo CD does not answer.
     pub(crate) async fn knows_us(&self) -> Result<bool, ActError> {
-        let asked = Asked::get("ask who this is", &[]);
+        let asked = ApiRequest::get("ask who this is", &[]);
         let answer: Value = self.ask(&asked, &["api", "v1", "session", "userinfo"], None).await?;
         Ok(answer.get("loggedIn") == Some(&Value::Bool(true)))
     }
 
     async fn post(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         act: &'static str,
         path: &str,
         mut body: Value,
@@ -393,19 +406,27 @@ impl ArgoCd {
             fields.insert("name".to_owned(), json!(app.name));
             fields.insert("appNamespace".to_owned(), json!(app.namespace));
         }
-        self.about(app, Asked { method: Method::POST, body: Some(body), ..Asked::get(act, &[path]) }).await
+        self.about(
+            app,
+            ApiRequest { method: Method::POST, body: Some(body), ..ApiRequest::get(act, &[path]) },
+        )
+        .await
     }
 
-    async fn about<T: DeserializeOwned>(&self, app: &Name, asked: Asked<'_>) -> Result<T, ActError> {
-        let path = of(app, asked.path);
+    async fn about<T: DeserializeOwned>(
+        &self,
+        app: &ApplicationName,
+        asked: ApiRequest<'_>,
+    ) -> Result<T, ActError> {
+        let path = application_path(app, asked.path);
         self.ask(&asked, &path, Some(app)).await
     }
 
     async fn ask<T: DeserializeOwned>(
         &self,
-        asked: &Asked<'_>,
+        asked: &ApiRequest<'_>,
         path: &[&str],
-        app: Option<&Name>,
+        app: Option<&ApplicationName>,
     ) -> Result<T, ActError> {
         let act = asked.act;
         for last in [false, true] {
@@ -427,8 +448,8 @@ impl ArgoCd {
 
     async fn request(
         &self,
-        app: Option<&Name>,
-        asked: &Asked<'_>,
+        app: Option<&ApplicationName>,
+        asked: &ApiRequest<'_>,
         path: &[&str],
     ) -> Result<(RequestBuilder, Option<Session>), ActError> {
         let act = asked.act;
@@ -442,7 +463,7 @@ impl ArgoCd {
         request = match &asked.body {
             Some(body) => request.json(body),
             None if asked.method == Method::GET => request,
-            // It refuses a change that says no type.
+            // Argo CD refuses a change without a content type.
             None => request.header("content-type", "application/json"),
         };
         self.authorized(act, request).await
@@ -465,7 +486,7 @@ impl ArgoCd {
         }
     }
 
-    /// Whether another session may help.
+    /// Whether the session was refused, so that a new one may be accepted.
     fn lost(&self, reply: &Reply, session: Option<&Session>) -> bool {
         match (&self.access, session) {
             (Credentials::Sessions(sessions), Some(session)) if reply.status() == 401 => {
@@ -483,12 +504,13 @@ impl ArgoCd {
         }
         let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
         let said = ["message", "error"].iter().find_map(|key| body.get(key)?.as_str());
-        let said: String = said.unwrap_or("it does not say why").chars().take(SAID).collect();
+        let said: String = said.unwrap_or("it does not say why").chars().take(MAX_MESSAGE).collect();
         ActError::Peer { peer: PEER, act, status, said: self.redactor.text(&said).into_owned() }
     }
 }
 
-fn of<'a>(app: &'a Name, rest: &[&'a str]) -> Vec<&'a str> {
+/// The path of an application, and the rest of the path behind it.
+fn application_path<'a>(app: &'a ApplicationName, rest: &[&'a str]) -> Vec<&'a str> {
     [&["api", "v1", "applications", &app.name], rest].concat()
 }
 

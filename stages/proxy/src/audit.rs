@@ -1,5 +1,5 @@
-//! What was done, told to the platform's audit log: a place for the record is taken before an act begins, so that none is done which
-//! could not be told.
+//! Acts, recorded in the platform's audit log. A place for the record is reserved before an act begins, so that no act is done that
+//! could not be recorded.
 //!
 //! takes: records - gives: nothing - calls: the platform, again and again until it takes them - fails: never; an act is refused
 //! while there is no place
@@ -15,25 +15,24 @@ use crate::error::ActError;
 use crate::platform::Platform;
 use crate::series::ProxySeries;
 
-/// Records that wait for the platform.
-const WAITING: usize = 1_000;
-/// In one call.
-const TOGETHER: usize = 50;
-/// Bytes that are told of each of a record's texts: a call of the longest is still one that the platform takes, or else one long
-/// record would keep those beside it out of the log.
-const LONGEST: usize = 700;
-const AGAIN: Backoff = Backoff { min: Duration::from_millis(200), max: Duration::from_secs(30) };
+/// The most records that wait for the platform.
+const MAX_WAITING: usize = 1_000;
+/// The most records of one call.
+const BATCH: usize = 50;
+/// The most bytes of each text of a record: a call of the longest records is still one that the platform takes.
+const MAX_TEXT: usize = 700;
+const RETRY: Backoff = Backoff { min: Duration::from_millis(200), max: Duration::from_secs(30) };
 
-/// What was done, or not.
+/// A record of the audit log: an act that was done, or refused.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Record {
-    /// By whom.
+    /// The name of the account.
     pub(crate) who: String,
     /// The name of the operation.
     pub(crate) act: &'static str,
-    /// Within the runtime.
+    /// What it was done to, within the runtime.
     pub(crate) place: String,
-    /// `done`, or why it was not, in a word or a sentence.
+    /// `done`, or why it was not.
     pub(crate) outcome: String,
 }
 
@@ -43,11 +42,11 @@ impl Record {
     }
 }
 
-/// Without what moves a cursor, and no longer than is told.
+/// A text without control characters, of at most [`MAX_TEXT`] bytes.
 fn short(text: &str) -> String {
     let mut short = String::new();
     for c in text.chars().filter(|c| !c.is_control()) {
-        if short.len() + c.len_utf8() > LONGEST {
+        if short.len() + c.len_utf8() > MAX_TEXT {
             short.push('…');
             break;
         }
@@ -56,24 +55,24 @@ fn short(text: &str) -> String {
     short
 }
 
-/// Takes records.
+/// Takes records for the audit log. Cloning shares.
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {
     records: mpsc::Sender<Record>,
     series: ProxySeries,
 }
 
-/// Sends them.
+/// Sends records to the platform.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     platform: Platform,
     waiting: mpsc::Receiver<Record>,
-    /// Those that are being sent.
+    /// Records that are being sent.
     in_hand: Vec<Record>,
     series: ProxySeries,
 }
 
-/// That one record more may wait.
+/// A reserved place for one record.
 pub(crate) struct RecordPermit {
     permit: mpsc::OwnedPermit<Record>,
     series: ProxySeries,
@@ -81,26 +80,29 @@ pub(crate) struct RecordPermit {
 
 impl Audit {
     pub(crate) fn new(platform: Platform, series: ProxySeries) -> (Self, Recorder) {
-        let (records, waiting) = mpsc::channel(WAITING);
+        let (records, waiting) = mpsc::channel(MAX_WAITING);
         (
             Self { records, series: series.clone() },
             Recorder { platform, waiting, in_hand: Vec::new(), series },
         )
     }
 
-    /// One whose records are kept where they wait.
+    /// A log that sends nothing, and a receiver of its records.
     #[cfg(test)]
     pub(crate) fn kept(series: ProxySeries) -> (Self, mpsc::Receiver<Record>) {
-        let (records, waiting) = mpsc::channel(WAITING);
+        let (records, waiting) = mpsc::channel(MAX_WAITING);
         (Self { records, series }, waiting)
     }
 
-    /// Whether half of the places are free.
+    /// Whether at least half of the places are free.
     pub(crate) fn is_half_free(&self) -> bool {
-        self.records.capacity() >= WAITING / 2
+        self.records.capacity() >= MAX_WAITING / 2
     }
 
-    /// Reserves that a record may wait.
+    /// Reserves a place for one record.
+    ///
+    /// # Errors
+    /// If all places are taken.
     pub(crate) fn reserve(&self) -> Result<RecordPermit, ActError> {
         let full =
             "the audit log has not taken what was done before: see that this app proxy reaches the platform";
@@ -117,7 +119,7 @@ impl RecordPermit {
 }
 
 impl Recorder {
-    /// Until `stop`, and then for so long at most, as long as something is left. What the platform has not taken then is lost.
+    /// Sends records until `stop`, and what is left of them for at most `last` after that. What the platform has not taken then is lost.
     pub(crate) async fn run(mut self, stop: Shutdown, last: Duration) {
         let late = async {
             stop.cancelled().await;
@@ -135,14 +137,14 @@ impl Recorder {
         self.lost(&left);
     }
 
-    /// Until nothing is left, or the platform does not take what is left after `stop`.
+    /// Sends records until `stop`, and then what is left, unless the platform does not take it.
     async fn send_all(&mut self, stop: &Shutdown) {
         let mut tries = 0;
         while !stop.is_cancelled() {
             if self.in_hand.is_empty() {
                 tokio::select! {
                     biased;
-                    taken = self.waiting.recv_many(&mut self.in_hand, TOGETHER) => {
+                    taken = self.waiting.recv_many(&mut self.in_hand, BATCH) => {
                         if taken == 0 {
                             return;
                         }
@@ -156,20 +158,20 @@ impl Recorder {
             }
             tries += 1;
             tokio::select! {
-                () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
+                () = tokio::time::sleep(RETRY.wait(tries, None, u64::from(tries))) => {}
                 () = stop.cancelled() => break,
             }
         }
         self.waiting.close();
-        while !self.in_hand.is_empty() || self.waiting.recv_many(&mut self.in_hand, TOGETHER).await > 0 {
+        while !self.in_hand.is_empty() || self.waiting.recv_many(&mut self.in_hand, BATCH).await > 0 {
             if !self.send().await {
                 return;
             }
         }
     }
 
-    /// Sends what is in hand; `false`: some of it is to be sent again. One that is refused for what it says is not sent again, and
-    /// takes none of those beside it along.
+    /// Sends the records in hand; `false`: some are to be sent again. Where the platform refuses a call for what it holds, each record
+    /// is sent alone, and only those that are refused again are lost.
     async fn send(&mut self) -> bool {
         match self.told(&self.in_hand).await {
             RecordingOutcome::Taken => {
@@ -210,7 +212,7 @@ impl Recorder {
         }
     }
 
-    /// The log is what is left to tell of them.
+    /// Logs and counts records that no audit log has.
     fn lost(&self, records: &[Record]) {
         self.series.recorded(records.len(), false);
         for Record { who, act, place, outcome } in records {
@@ -222,8 +224,9 @@ impl Recorder {
 /// What became of records.
 enum RecordingOutcome {
     Taken,
-    /// Said again, they would be refused again.
+    /// The platform refuses what they hold, and would refuse it again.
     Refused,
+    /// The platform did not take them, and may later.
     Later,
 }
 

@@ -1,4 +1,4 @@
-//! The clusters of Argo CD, told to the platform.
+//! Reports the clusters of Argo CD to the platform.
 //!
 //! takes: the name of the runtime - gives: nothing - calls: Argo CD, which lists those that our account may `get`, and none where it
 //! may get none; the platform (`updateRuntimeClusters`), a part of the list at a time - fails: where either does not answer; the
@@ -14,16 +14,16 @@ use crate::argocd::ArgoCd;
 use crate::error::ActError;
 use crate::platform::Platform;
 
-/// So many are told of at a time, as the incumbent's app proxy does.
+/// Clusters of one call, as many as the incumbent's app proxy reports.
 const CHUNK: usize = 50;
-/// Bytes of the versions of kinds that are told of one.
-const VERSIONS: usize = 8 * 1_024;
-/// Bytes of a name and of an address, as the platform takes them.
-const NAME: usize = 500;
-/// The longest text that is told of one.
-const MESSAGE: usize = 1_024;
+/// The most bytes of a cluster's API versions.
+const MAX_API_VERSIONS: usize = 8 * 1_024;
+/// The most bytes of a name and of an address that the platform takes.
+const MAX_NAME: usize = 500;
+/// The most characters of the message of a connection's state.
+const MAX_MESSAGE: usize = 1_024;
 
-/// One of them, as Argo CD lists it; what it is called with Argo CD does not say.
+/// A cluster, as Argo CD lists it: without its credentials.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct ListedCluster {
@@ -32,14 +32,14 @@ pub(crate) struct ListedCluster {
     info: Value,
 }
 
-/// Tells the platform of all of them.
-pub(crate) async fn tell(argocd: &ArgoCd, platform: &Platform, runtime: &str) -> Result<(), ActError> {
+/// Reports all clusters.
+pub(crate) async fn report(argocd: &ArgoCd, platform: &Platform, runtime: &str) -> Result<(), ActError> {
     let mut named = HashSet::new();
     let all = argocd.clusters().await?;
-    let told = all.iter().filter_map(|one| told(one, runtime, argocd.redactor()));
-    let told: Vec<Value> = told.filter(|one| named.insert(one["name"].to_string())).collect();
+    let clusters = all.iter().filter_map(|one| upsert_args(one, runtime, argocd.redactor()));
+    let clusters: Vec<Value> = clusters.filter(|one| named.insert(one["name"].to_string())).collect();
     let act = "take what clusters there are";
-    for part in told.chunks(CHUNK) {
+    for part in clusters.chunks(CHUNK) {
         let query =
             "mutation($clusters: [ClusterUpsertArgs!]!) { updateRuntimeClusters(clusters: $clusters) }";
         let query = json!({"query": query, "variables": {"clusters": part}});
@@ -49,21 +49,22 @@ pub(crate) async fn tell(argocd: &ArgoCd, platform: &Platform, runtime: &str) ->
     Ok(())
 }
 
-/// One, as the platform takes it; `None`: it has no address.
-fn told(one: &ListedCluster, runtime: &str, redactor: &Redactor) -> Option<Value> {
+/// A cluster, as the platform takes it; `None`: it has no address, or a name or address that the platform does not take.
+fn upsert_args(one: &ListedCluster, runtime: &str, redactor: &Redactor) -> Option<Value> {
     let server = one.server.as_deref().filter(|server| !server.is_empty())?;
     let name = one.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(server);
-    // The platform would take none of those beside it.
-    let is_well = |text: &str| text.len() <= NAME && !text.chars().any(char::is_control);
+    // The platform would refuse the whole call.
+    let is_well = |text: &str| text.len() <= MAX_NAME && !text.chars().any(char::is_control);
     if !is_well(name) || !is_well(server) {
         return None;
     }
     let (info, state) = (&one.info, &one.info["connectionState"]);
-    // Whole: half of a secret is not known for one.
-    let message =
-        state["message"].as_str().map(|text| redactor.text(text).chars().take(MESSAGE).collect::<String>());
+    // Redacted before it is cut: a part of a secret would not be recognised.
+    let message = state["message"]
+        .as_str()
+        .map(|text| redactor.text(text).chars().take(MAX_MESSAGE).collect::<String>());
     let status = ["Successful", "Failed"].into_iter().find(|status| state["status"] == *status);
-    let mut room = VERSIONS;
+    let mut room = MAX_API_VERSIONS;
     let fits = |version: &&Value| {
         room = room.saturating_sub(version.as_str().map_or(0, |text| text.len() + 1));
         room > 0

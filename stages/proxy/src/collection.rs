@@ -5,25 +5,25 @@ use stages_kube::Reader;
 
 use crate::error::ActError;
 
-/// Objects of a page: whole ones of this number are far from what is read of an answer.
+/// Objects of a page; so many whole objects stay far below the most bytes that are read of an answer.
 const PAGE: u32 = 200;
-/// No collection is read further.
-const PAGES: u32 = 100;
+/// The most pages that are read of a collection.
+const MAX_PAGES: u32 = 100;
 
 /// A collection, and what is read of it.
 pub(crate) struct Collection<'a> {
-    /// Such as `list workflows`, for whoever is told that it cannot be read.
+    /// Completes "the API server did not ...", such as `list workflows`.
     pub(crate) act: &'static str,
     /// Its path.
     pub(crate) path: &'a str,
-    /// What is behind the path's `?`, and begins with `&`.
+    /// Further parameters, each with a `&` before it; empty: none.
     pub(crate) query: &'a str,
-    /// Whether objects are read with what they hold.
+    /// Whether whole objects are read, or their metadata alone.
     pub(crate) is_whole: bool,
 }
 
 impl Collection<'_> {
-    /// Gives each page to `take`.
+    /// Reads page after page, and gives the objects of each to `take`.
     pub(crate) async fn read(
         &self,
         cluster: &Reader,
@@ -31,7 +31,7 @@ impl Collection<'_> {
     ) -> Result<(), ActError> {
         let Self { act, path, query, is_whole } = *self;
         let mut behind = String::new();
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let path = format!("{path}?limit={PAGE}{query}{behind}");
             let list = match is_whole {
                 true => cluster.get(&path).await,

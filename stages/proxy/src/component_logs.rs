@@ -15,16 +15,16 @@ use pipeline_redact::Redactor;
 use stages_kube::{Pieces, QuestionError};
 use tokio::time::{Instant, timeout_at};
 
-use crate::archive::KEY;
+use crate::archive::KEY_LINES;
 use crate::error::ActError;
 use crate::logs::timed;
 use crate::own_pods::{OwnLog, OwnPods};
-use crate::watched::Watched;
+use crate::stream_grant::StreamGrant;
 
-/// Logs that are followed by one who asks.
-const FOLLOWED: usize = 64;
-/// The longest line.
-const LINE: usize = 128 << 10;
+/// The most logs that one request follows.
+const MAX_FOLLOWED: usize = 64;
+/// The most bytes of a line.
+const MAX_LINE: usize = 128 << 10;
 
 /// Reads the logs of the runtime's own pods. Cloning shares.
 #[derive(Clone)]
@@ -50,41 +50,43 @@ pub(crate) struct ComponentLine {
     pub(crate) content: String,
 }
 
-/// What comes of logs.
+/// An item of the stream of several logs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ComponentItem {
     Line(ComponentLine),
-    /// What of one of them cannot be read; the others go on.
+    /// Which log cannot be read, and why; the others go on.
     Unread(String),
-    /// Nothing comes any more; why, unless all of them have ended.
+    /// The last item: why the stream ends, or `None` where all logs have ended.
     End(Option<String>),
 }
 
-/// One log that is read.
-struct Reading {
+/// Reads the log of one container, line by line.
+struct ContainerLogReader {
     of: ComponentLogs,
     log: OwnLog,
     pieces: Pieces,
+    /// The bytes of lines that have not been read.
     held: BytesMut,
-    /// Lines of a private key, as far as they have come, and when the first was written.
+    /// Lines of a private key that has not ended.
     key: Vec<String>,
+    /// When the first of them was written.
     key_at: Option<String>,
     ended: bool,
 }
 
-/// All of them, for somebody.
-struct Telling {
+/// The lines of several logs, for as long as whoever asked may read them.
+struct ComponentLogStream {
     lines: Pin<Box<dyn Stream<Item = ComponentItem> + Send>>,
-    watched: Watched,
+    grant: StreamGrant,
     ended: bool,
 }
 
 impl ComponentLogs {
-    /// Begins to read them, for somebody who may.
+    /// Begins to read logs for somebody who was granted them.
     pub(crate) async fn begin(
         self,
         wanted: WantedLogs,
-        watched: Watched,
+        grant: StreamGrant,
     ) -> Result<impl Stream<Item = ComponentItem> + Send + 'static, ActError> {
         let logs = self.pods.logs().await?.logs.into_iter().filter(|log| !log.previous);
         let logs: Vec<OwnLog> = match &wanted.component {
@@ -99,9 +101,9 @@ impl ComponentLogs {
                 found
             }
         };
-        if wanted.follow && logs.len() > FOLLOWED {
+        if wanted.follow && logs.len() > MAX_FOLLOWED {
             return Err(ActError::Wrong(format!(
-                "that would be {} logs, and {FOLLOWED} are followed at most: name a component",
+                "that would be {} logs, and {MAX_FOLLOWED} are followed at most: name a component",
                 logs.len()
             )));
         }
@@ -116,7 +118,7 @@ impl ComponentLogs {
             true => logs.into_iter().map(of).collect::<SelectAll<_>>().boxed(),
             false => futures::stream::iter(logs).flat_map(of).boxed(),
         };
-        let telling = Telling { lines, watched, ended: false };
+        let telling = ComponentLogStream { lines, grant, ended: false };
         Ok(futures::stream::unfold(telling, |mut telling| async move {
             if telling.ended {
                 return None;
@@ -127,7 +129,7 @@ impl ComponentLogs {
         }))
     }
 
-    /// The lines of one.
+    /// The lines of one log.
     fn lines(self, log: OwnLog, more: String) -> BoxStream<'static, ComponentItem> {
         let opening = async move {
             let place = log.path();
@@ -135,8 +137,9 @@ impl ComponentLogs {
             match self.pods.cluster.pieces(&self.pods.path(&log, &more)).await {
                 Ok(Some(pieces)) => {
                     let (held, key, key_at) = (BytesMut::new(), Vec::new(), None);
-                    let reading = Reading { of: self, log, pieces, held, key, key_at, ended: false };
-                    futures::stream::unfold(reading, Reading::next).boxed()
+                    let reading =
+                        ContainerLogReader { of: self, log, pieces, held, key, key_at, ended: false };
+                    futures::stream::unfold(reading, ContainerLogReader::next).boxed()
                 }
                 Ok(None) => unread(format!("{place}: it is gone")),
                 Err(error) => unread(format!("{place}: {error}")),
@@ -146,28 +149,28 @@ impl ComponentLogs {
     }
 }
 
-impl Telling {
+impl ComponentLogStream {
     async fn next(&mut self) -> ComponentItem {
         loop {
-            let end = self.watched.end();
+            let end = self.grant.end();
             if Instant::now() >= end {
                 let why = "a stream ends after a while, and may be begun again";
                 return ComponentItem::End(Some(why.to_owned()));
             }
-            if let Err(error) = self.watched.look().await {
+            if let Err(error) = self.grant.look().await {
                 return ComponentItem::End(Some(error.to_string()));
             }
-            match timeout_at(self.watched.next_look().min(end), self.lines.next()).await {
+            match timeout_at(self.grant.next_look().min(end), self.lines.next()).await {
                 Ok(Some(item)) => return item,
                 Ok(None) => return ComponentItem::End(None),
-                // It is time to look whether they still may.
+                // It is time to ask again whether they may.
                 Err(_) => {}
             }
         }
     }
 }
 
-impl Reading {
+impl ContainerLogReader {
     async fn next(mut self) -> Option<(ComponentItem, Self)> {
         while !self.ended {
             if let Some(at) = self.held.iter().position(|byte| *byte == b'\n') {
@@ -179,12 +182,12 @@ impl Reading {
                 continue;
             }
             let why = match self.pieces.next().await {
-                _ if self.held.len() > LINE => "a line is longer than 128 KiB".to_owned(),
+                _ if self.held.len() > MAX_LINE => "a line is longer than 128 KiB".to_owned(),
                 Ok(Some(piece)) => {
                     self.held.extend_from_slice(&piece);
                     continue;
                 }
-                // The last line may have no end.
+                // The last line may have no newline.
                 Ok(None) if !self.held.is_empty() => {
                     self.held.extend_from_slice(b"\n");
                     continue;
@@ -203,7 +206,7 @@ impl Reading {
         None
     }
 
-    /// A line; `None`: it is one of a private key that has not ended.
+    /// Reads a line; `None`: it belongs to a private key that has not ended.
     fn read(&mut self, line: &str) -> Option<ComponentItem> {
         let (at, content) = timed(line);
         if self.key.is_empty() && !content.contains("-----BEGIN") {
@@ -213,7 +216,7 @@ impl Reading {
             self.key_at = at.map(str::to_owned);
         }
         self.key.push(content.to_owned());
-        let has_ended = content.contains("-----END") || self.key.len() > KEY;
+        let has_ended = content.contains("-----END") || self.key.len() > KEY_LINES;
         if has_ended { self.key_so_far() } else { None }
     }
 

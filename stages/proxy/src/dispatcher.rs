@@ -1,4 +1,4 @@
-//! Where every operation passes: who asks, whether they may, the act, and its record.
+//! Every operation passes here: the caller is authorized, the act is done, counted, and recorded in the audit log.
 //!
 //! An act goes on to its end and into the audit log in a task of its own, whether or not whoever asked still waits. One whose end
 //! does not come before the process stops goes into the audit log as in doubt.
@@ -20,36 +20,37 @@ use crate::refusal::Refusal;
 use crate::refusal_log::RefusalLog;
 use crate::series::ProxySeries;
 
-/// Acts under way at a time.
-const ACTS: usize = 64;
+/// The most acts that are under way at a time.
+const MAX_ACTS: usize = 64;
 
-/// Whoever asks: the token that came with the request.
+/// Whoever asks, by the token that came with the request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller(pub(crate) Option<SecretString>);
 
-/// What an operation is about, and what of it, for the audit log.
+/// An operation that is asked for, and what it is about.
 #[derive(Debug, Clone)]
-pub(crate) struct About {
+pub(crate) struct Invocation {
     pub(crate) operation: Operation,
     pub(crate) subject: Subject,
-    /// Such as a resource of the application.
+    /// Such as a resource of the application, for the audit log.
     pub(crate) detail: String,
 }
 
-/// Where every operation passes. Cloning shares.
+/// Authorizes, runs, counts and records operations. Cloning shares.
 #[derive(Debug, Clone)]
 pub(crate) struct Dispatcher {
     gate: Arc<Gate>,
     audit: Audit,
     refusals: RefusalLog,
     acts: TaskTracker,
-    /// No act is waited for any more, and none begins.
+    /// Cancelled once no act may begin, and none is waited for any more.
     over: Shutdown,
+    /// Places for acts that are under way.
     places: Arc<Semaphore>,
     series: ProxySeries,
 }
 
-impl About {
+impl Invocation {
     pub(crate) fn new(operation: Operation, subject: Subject) -> Self {
         Self { operation, subject, detail: String::new() }
     }
@@ -67,69 +68,69 @@ impl About {
 
 impl Dispatcher {
     pub(crate) fn new(gate: Gate, audit: Audit, series: ProxySeries) -> Self {
-        let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
+        let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(MAX_ACTS)));
         let refusals = RefusalLog::new(audit.clone());
         Self { gate, audit, refusals, acts: TaskTracker::new(), over: Shutdown::new(), places, series }
     }
 
-    /// What an operation gives, once that is counted.
+    /// Counts how an operation ended, and gives that back.
     fn counted<T>(&self, operation: Operation, ended: Result<T, ActError>) -> Result<T, ActError> {
         self.series.ended(operation, &ended);
         ended
     }
 
-    /// Reads something, for whoever may.
+    /// Reads something, for a caller who may.
     pub(crate) async fn read<T>(
         &self,
         caller: &Caller,
-        about: About,
+        invocation: Invocation,
         doing: impl Future<Output = Result<T, ActError>>,
     ) -> Result<T, ActError> {
-        let read = match self.let_in(caller, &about).await {
+        let read = match self.authorize(caller, &invocation).await {
             Ok(_) => doing.await,
             Err(error) => Err(error),
         };
-        self.counted(about.operation, read)
+        self.counted(invocation.operation, read)
     }
 
-    /// As [`Self::read`], of what depends on who it is.
+    /// As [`Self::read`], of what depends on the account.
     pub(crate) async fn read_as<T>(
         &self,
         caller: &Caller,
-        about: About,
+        invocation: Invocation,
         doing: impl AsyncFnOnce(Account) -> Result<T, ActError>,
     ) -> Result<T, ActError> {
-        let read = match self.let_in(caller, &about).await {
+        let read = match self.authorize(caller, &invocation).await {
             Ok(granted) => doing(granted.who).await,
             Err(error) => Err(error),
         };
-        self.counted(about.operation, read)
+        self.counted(invocation.operation, read)
     }
 
-    /// Changes something, for whoever may, and records it.
+    /// Changes something, for a caller who may, and records it.
     pub(crate) async fn act<T: Send + 'static>(
         &self,
         caller: &Caller,
-        about: About,
+        invocation: Invocation,
         doing: impl Future<Output = Result<T, ActError>> + Send + 'static,
     ) -> Result<T, ActError> {
-        // It waits while whoever asks is let in.
+        // The future is boxed because it is held while the caller is authorized.
         let doing = Box::pin(doing);
-        self.act_as(caller, about, |_| doing).await
+        self.act_as(caller, invocation, |_| doing).await
     }
 
-    /// As [`Self::act`], of what depends on who it is.
+    /// As [`Self::act`], of what depends on the account.
     pub(crate) async fn act_as<T: Send + 'static, Doing>(
         &self,
         caller: &Caller,
-        about: About,
+        invocation: Invocation,
         doing: impl FnOnce(Account) -> Doing + Send + 'static,
     ) -> Result<T, ActError>
     where
         Doing: Future<Output = Result<T, ActError>> + Send + 'static,
     {
-        let operation = about.operation;
-        let (granted, one, permit) = match self.enter(caller, &about).await {
+        let operation = invocation.operation;
+        let (granted, one, permit) = match self.enter(caller, &invocation).await {
             Ok(entered) => entered,
             Err(error) => return self.counted(operation, Err(error)),
         };
@@ -151,25 +152,25 @@ impl Dispatcher {
                 }
                 Err(error) => format!("failed: {}", error.code()),
             };
-            permit.send(about.record(&granted.who.name, &outcome));
+            permit.send(invocation.record(&granted.who.name, &outcome));
             dispatcher.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
     }
 
-    /// Waits until an act may begin. Until then it is nobody's who has gone away: whatever waits here ends with its request, so that
-    /// requests of nobody keep no act of somebody waiting.
+    /// Authorizes the caller, and waits until an act may begin. This ends with the request, so that callers who have gone away take no
+    /// place of those who wait.
     async fn enter(
         &self,
         caller: &Caller,
-        about: &About,
+        invocation: &Invocation,
     ) -> Result<(Granted, OwnedSemaphorePermit, RecordPermit), ActError> {
-        let granted = self.let_in(caller, about).await?;
+        let granted = self.authorize(caller, invocation).await?;
         let one = self.places.clone().acquire_owned().await.map_err(|_| ActError::Stopping)?;
         Ok((granted, one, self.audit.reserve()?))
     }
 
-    /// Whether the platform knows whoever asks, whatever they may.
+    /// Whether the platform knows the caller, whatever they may.
     pub(crate) async fn knows(&self, caller: &Caller) -> Result<(), ActError> {
         let Some(token) = caller.0.as_ref() else { return Err(self.without_credentials()) };
         match self.gate.check(token, Operation::VERSION_INFO, &Subject::default()).await {
@@ -181,48 +182,48 @@ impl Dispatcher {
         }
     }
 
-    /// Lets somebody in who begins what lasts, and records that they did.
-    pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
-        let begun = match self.let_in(caller, about).await {
+    /// Authorizes a caller who begins something that lasts, such as a stream, and records that.
+    pub(crate) async fn begin(&self, caller: &Caller, invocation: &Invocation) -> Result<Granted, ActError> {
+        let begun = match self.authorize(caller, invocation).await {
             Ok(granted) => self.audit.reserve().map(|permit| {
-                permit.send(about.record(&granted.who.name, "done"));
+                permit.send(invocation.record(&granted.who.name, "done"));
                 granted
             }),
             Err(error) => Err(error),
         };
-        self.counted(about.operation, begun)
+        self.counted(invocation.operation, begun)
     }
 
-    /// Whether they still may.
-    pub(crate) async fn still(&self, caller: &Caller, about: &About) -> Result<(), ActError> {
-        self.let_in(caller, about).await.map(drop)
+    /// Authorizes a caller again.
+    pub(crate) async fn still(&self, caller: &Caller, invocation: &Invocation) -> Result<(), ActError> {
+        self.authorize(caller, invocation).await.map(drop)
     }
 
-    /// Who it is; one who is known and may not is recorded.
-    async fn let_in(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
+    /// Authorizes a caller. A refusal is counted, and recorded where the platform knows the caller.
+    async fn authorize(&self, caller: &Caller, invocation: &Invocation) -> Result<Granted, ActError> {
         let Some(token) = caller.0.as_ref() else { return Err(self.without_credentials()) };
-        about.subject.check(about.operation)?;
-        let checked = Box::pin(self.gate.check(token, about.operation, &about.subject)).await;
+        invocation.subject.check(invocation.operation)?;
+        let checked = Box::pin(self.gate.check(token, invocation.operation, &invocation.subject)).await;
         checked.map_err(|denied| {
             self.series.refused(denied.refusal);
             if let Some(who) = denied.who {
-                self.refusals.record(about.record(&who, &format!("refused: {}", denied.error)));
+                self.refusals.record(invocation.record(&who, &format!("refused: {}", denied.error)));
             }
             denied.error
         })
     }
 
-    /// What whoever does not say who they are is told.
+    /// Counts a request without credentials, and gives its error.
     pub(crate) fn without_credentials(&self) -> ActError {
         self.series.refused(Refusal::NoCredentials);
         ActError::NoCredentials
     }
 
-    /// When no act is under way any more: those that are have so long, and are left and recorded as in doubt then. None begins
-    /// afterwards, since nobody would wait until it is recorded.
+    /// Waits until no act is under way: for `within`, after which those that are left are recorded as in doubt. No act begins
+    /// afterwards, since nothing would wait until it is recorded.
     pub(crate) async fn finished(&self, within: Duration) {
         self.acts.close();
-        // Whether they have ended or not, what is left of them ends next.
+        // Acts that have not ended by now end as in doubt.
         let _ = timeout(within, self.acts.wait()).await;
         self.over.cancel();
         self.acts.wait().await;

@@ -1,4 +1,4 @@
-//! Whether whoever asks may: the platform says so, and it is remembered for a minute.
+//! Authorization: the platform says whether a caller may do something, and its answer is cached for a minute.
 //!
 //! takes: a token, an operation, and what it is about - gives: who asks - calls: the platform - fails: closed
 
@@ -16,58 +16,59 @@ use crate::kubernetes_name::check_name;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
 use crate::refusal::Refusal;
-use crate::registration::Registered;
+use crate::registration::RegistrationState;
 
-/// Answers that are remembered.
-const ANSWERS: u64 = 10_000;
+/// The most answers that are cached.
+const MAX_ANSWERS: u64 = 10_000;
 
-/// Bytes that the name of a runtime may have.
-const LONGEST: usize = 253;
+/// The most bytes of the name of a runtime.
+const MAX_RUNTIME: usize = 253;
 
 /// What an operation is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Subject {
     /// `None`: the runtime of this app proxy.
     pub(crate) runtime: Option<String>,
+    /// Empty: it is about the whole runtime.
     pub(crate) namespace: String,
-    /// Of an application, or of a workflow.
+    /// The name of an application or of a workflow; `None`: it is about the whole namespace.
     pub(crate) name: Option<String>,
 }
 
-/// Who was let in.
+/// A caller who may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) who: Account,
-    /// Whether the same token may be asked about again later.
+    /// Whether the same token can be checked again later.
     pub(crate) lasts: bool,
 }
 
-/// Why somebody was not.
+/// A caller who may not, and why.
 pub(crate) struct Denied {
-    /// `None`: nobody knows who.
+    /// The name of the account; `None`: the platform knows none.
     pub(crate) who: Option<String>,
     pub(crate) refusal: Refusal,
     pub(crate) error: ActError,
 }
 
-/// The token's digest, the action, the entity, and what it is about: a rule may tell subjects apart.
+/// What an answer is cached under: the token's digest, the action, the entity, and the subject, since a rule may tell subjects apart.
 type Question = ([u8; 32], Option<&'static str>, &'static str, Subject);
 
-/// Lets people in.
+/// Authorizes callers.
 #[derive(Debug)]
 pub(crate) struct Gate {
     platform: Platform,
-    registered: Registered,
+    registered: RegistrationState,
     answers: Cache<Question, Arc<Verdict>>,
 }
 
 impl Subject {
-    /// Whether it can be what an object of Kubernetes is named: what no object is named is not asked about, and not remembered,
-    /// and no `/` or `..` of it gets into an address of Argo CD.
+    /// Whether its names are names of Kubernetes. Others are neither asked about nor cached, and no `/` or `..` of them gets into an
+    /// address of Argo CD.
     pub(crate) fn check(&self, operation: Operation) -> Result<(), ActError> {
         let Self { runtime, namespace, name } = self;
-        if runtime.as_ref().is_some_and(|runtime| runtime.len() > LONGEST) {
-            return Err(ActError::Wrong(format!("the name of a runtime has at most {LONGEST} bytes")));
+        if runtime.as_ref().is_some_and(|runtime| runtime.len() > MAX_RUNTIME) {
+            return Err(ActError::Wrong(format!("the name of a runtime has at most {MAX_RUNTIME} bytes")));
         }
         match name {
             Some(name) => {
@@ -78,7 +79,7 @@ impl Subject {
         }
     }
 
-    /// As the audit log names it, behind the runtime.
+    /// Its place in the audit log, within the runtime.
     pub(crate) fn place(&self) -> String {
         match &self.name {
             Some(name) => format!("{}/{name}", self.namespace),
@@ -88,8 +89,8 @@ impl Subject {
 }
 
 impl Gate {
-    pub(crate) fn new(platform: Platform, registered: Registered, remembered: Duration) -> Self {
-        let answers = Cache::builder().max_capacity(ANSWERS).time_to_live(remembered).build();
+    pub(crate) fn new(platform: Platform, registered: RegistrationState, remembered: Duration) -> Self {
+        let answers = Cache::builder().max_capacity(MAX_ANSWERS).time_to_live(remembered).build();
         Self { platform, registered, answers }
     }
 

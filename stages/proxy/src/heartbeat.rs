@@ -1,4 +1,4 @@
-//! What the app proxy finds of its runtime, looked at again and again, and told to the platform.
+//! Checks the runtime of the app proxy at intervals, and reports what is wrong to the platform.
 //!
 //! takes: nothing - gives: [`RuntimeStatus`] - calls: the platform (`me`, `runtime`, the store key, `reportRuntimeErrors`,
 //! `updateRuntimeClusters`, and `reportRuntimeVersion` where it knows another than that which runs), Argo CD, the API server
@@ -20,15 +20,15 @@ use crate::VERSION;
 use crate::argocd::ArgoCd;
 use crate::clusters;
 use crate::error::ActError;
-use crate::git::{DEFAULT_INTEGRATION, Integrations, Listed, is_iv};
+use crate::git::{DEFAULT_INTEGRATION, Integrations, ListedIntegration, is_iv};
 use crate::platform::{Platform, unregistered};
 use crate::schema::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
 use crate::secret_names::{REPOSITORIES_SECRET, TOKEN_SECRET};
 
-/// Git sources that are looked at.
-const SOURCES: usize = 10;
+/// The most Git sources that are checked.
+const MAX_SOURCES: usize = 10;
 
-/// Looks, and tells.
+/// Checks the runtime, and reports to the platform.
 pub(crate) struct Heartbeat {
     pub(crate) platform: Platform,
     pub(crate) argocd: Arc<ArgoCd>,
@@ -38,14 +38,14 @@ pub(crate) struct Heartbeat {
     pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
-    /// Whether it was said that the platform cannot be told the version that runs.
+    /// Whether it was logged that the version could not be reported.
     pub(crate) version_untold: AtomicBool,
-    /// Whether it was said that the platform cannot be told the clusters.
+    /// Whether it was logged that the clusters could not be reported.
     pub(crate) clusters_untold: AtomicBool,
 }
 
 impl Heartbeat {
-    /// Until `stop`.
+    /// Runs until `stop`.
     pub(crate) async fn run(self, stop: Shutdown) {
         let mut ticks = interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,6 +61,7 @@ impl Heartbeat {
         }
     }
 
+    /// Checks everything once, and reports it.
     async fn beat(&self) {
         let me = json!({"query": "{ me { runtimeName } }"});
         let me = self.platform.graphql("ask which runtime this is", &me).await;
@@ -98,7 +99,7 @@ impl Heartbeat {
                 "the platform was not told how the runtime is"
             );
         }
-        match clusters::tell(&self.argocd, &self.platform, runtime).await {
+        match clusters::report(&self.argocd, &self.platform, runtime).await {
             Ok(()) => self.clusters_untold.store(false, Ordering::Relaxed),
             Err(error) if !self.clusters_untold.swap(true, Ordering::Relaxed) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -108,7 +109,7 @@ impl Heartbeat {
         }
     }
 
-    /// The platform knows the version that runs, also after an upgrade.
+    /// Reports the version that runs, unless the platform knows it.
     async fn tell_version(&self, runtime: &str) -> Result<(), HttpError> {
         let asked = json!({
             "query": "query($name: String!) { runtime(name: $name) { runtimeVersion } }", "variables": {"name": runtime},
@@ -180,7 +181,7 @@ impl Heartbeat {
     async fn look_at_iv(&self) -> AppProxyInfo {
         let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN_SECRET}", self.namespace);
         match self.cluster.get(&path).await {
-            // What else stands in the Secret is the runtime's token, which nobody makes anew.
+            // The Secret also holds the runtime's token, which cannot be made anew: nobody is to delete it.
             Ok(Some(secret)) => match secret.pointer("/data/encryptionIV") {
                 Some(iv) if is_iv(iv) => AppProxyInfo::successful(),
                 Some(_) => AppProxyInfo::failed(format!(
@@ -198,14 +199,14 @@ impl Heartbeat {
         }
     }
 
-    /// The Git integration that is called default, and whether what people registered with it opens.
+    /// Whether there is a Git integration called `default`, and a token registered with it can be opened.
     async fn look_at_integration(&self) -> AppProxyInfo {
         let none =
             "there is no Git integration called default: `gitops-runtime git integration add` adds one";
         match self.git.list().await {
             Ok(all) => match all.into_iter().find(|one| one.name == DEFAULT_INTEGRATION) {
                 None => AppProxyInfo::unknown(none),
-                Some(Listed { users, .. })
+                Some(ListedIntegration { users, .. })
                     if !users.is_empty() && users.iter().all(|user| !user.is_valid) =>
                 {
                     AppProxyInfo::failed(
@@ -220,7 +221,7 @@ impl Heartbeat {
         }
     }
 
-    /// What Argo CD reads the runtime's own repositories with.
+    /// Whether the Secret is whole that Argo CD reads the runtime's own repositories with.
     async fn look_at_repositories(&self) -> AppProxyInfo {
         let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES_SECRET}", self.argocd_namespace);
         match self.cluster.get(&path).await {
@@ -244,7 +245,7 @@ impl Heartbeat {
         }
     }
 
-    /// The Application of what the runtime itself is made of, and whether that comes from Git.
+    /// Whether the Application of the runtime's own configuration is synced, and so whether that comes from Git or from Helm.
     async fn look_at_configuration(&self, runtime: Option<&str>) -> (AppProxyInfo, SyncMode) {
         let Some(runtime) = runtime else {
             return (
@@ -268,10 +269,10 @@ impl Heartbeat {
         }
     }
 
-    /// The Applications that make Applications of what stands in Git.
+    /// Whether the Git sources are synced: the Applications that create Applications from Git.
     async fn look_at_sources(&self) -> AppProxyInfo {
         let path = format!(
-            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications?labelSelector=codefresh.io%2Fentity%3Dgit-source&limit={SOURCES}",
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications?labelSelector=codefresh.io%2Fentity%3Dgit-source&limit={MAX_SOURCES}",
             self.argocd_namespace
         );
         let list = match self.cluster.get(&path).await {
@@ -294,7 +295,7 @@ impl Heartbeat {
     }
 }
 
-/// Whether Argo CD says that something keeps an Application from being synced.
+/// Whether an Application has no condition that is an error.
 fn synced(what: &str, application: &Value) -> AppProxyInfo {
     let conditions = application.pointer("/status/conditions").and_then(Value::as_array);
     let is_error = |condition: &Value| {
@@ -309,6 +310,7 @@ fn synced(what: &str, application: &Value) -> AppProxyInfo {
     ))
 }
 
+/// What is told of an object that could not be read.
 fn unlooked(error: &QuestionError) -> AppProxyInfo {
     AppProxyInfo::unknown(match error {
         QuestionError::Status(401 | 403) => {
@@ -319,7 +321,7 @@ fn unlooked(error: &QuestionError) -> AppProxyInfo {
     })
 }
 
-/// What is wrong, as the platform keeps it.
+/// The checks that failed, as the platform's `reportRuntimeErrors` takes them.
 fn problems(status: &RuntimeStatus) -> Vec<Value> {
     let flags = [
         ("Argo CD", &status.event_reporter_argo_cd_token),

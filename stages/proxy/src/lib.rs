@@ -37,9 +37,9 @@ mod series;
 mod socket;
 mod stopping;
 mod strangers;
+mod stream_grant;
 mod streams;
 mod validation;
-mod watched;
 mod workflows;
 
 pub use argocd::Access;

@@ -11,9 +11,10 @@ use stages_kube::Reader;
 
 use crate::error::ActError;
 
-/// Pods, and logs of all of them.
-const PODS: usize = 200;
-const LOGS: usize = 1_000;
+/// The most pods that are listed.
+const MAX_PODS: usize = 200;
+/// The most logs of all pods.
+const MAX_LOGS: usize = 1_000;
 
 /// The pods of the runtime. Cloning shares.
 #[derive(Clone)]
@@ -23,26 +24,26 @@ pub(crate) struct OwnPods {
     pub(crate) selector: String,
 }
 
-/// A log, and where it is.
+/// The log of a container of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnLog {
     pub(crate) pod: String,
     pub(crate) container: String,
-    /// As its pod's label has it; empty: it has none.
+    /// The pod's label `app.kubernetes.io/component`; empty: it has none.
     pub(crate) component: String,
-    /// Of the run before.
+    /// Whether it is the log of the container's run before its last restart.
     pub(crate) previous: bool,
 }
 
-/// The logs that there are.
+/// The logs of the pods.
 pub(crate) struct OwnLogs {
     pub(crate) logs: VecDeque<OwnLog>,
-    /// What is left out of them, line by line.
+    /// What is left out, a line each.
     pub(crate) missing: String,
 }
 
 impl OwnLog {
-    /// Its name in an archive.
+    /// Its path in an archive.
     pub(crate) fn path(&self) -> String {
         let previous = if self.previous { ".previous" } else { "" };
         format!("{}/{}{previous}.log", self.pod, self.container)
@@ -50,10 +51,10 @@ impl OwnLog {
 }
 
 impl OwnPods {
-    /// The logs that there are, and what is left out of them.
+    /// Lists the logs of all pods, at most [`MAX_LOGS`] of [`MAX_PODS`] pods.
     pub(crate) async fn logs(&self) -> Result<OwnLogs, ActError> {
         let path = format!(
-            "/api/v1/namespaces/{}/pods?labelSelector={}&limit={PODS}",
+            "/api/v1/namespaces/{}/pods?labelSelector={}&limit={MAX_PODS}",
             self.namespace, self.selector
         );
         let list = self.cluster.get(&path).await;
@@ -65,14 +66,14 @@ impl OwnPods {
         }
         let pods = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut logs: VecDeque<OwnLog> = pods.iter().flat_map(logs_of).collect();
-        if logs.len() > LOGS {
-            logs.truncate(LOGS);
+        if logs.len() > MAX_LOGS {
+            logs.truncate(MAX_LOGS);
             missing += "logs after the first 1000\n";
         }
         Ok(OwnLogs { logs, missing })
     }
 
-    /// Where a log is; `more` is what else is asked of it.
+    /// The path of a log at the API server; `more` are further parameters.
     pub(crate) fn path(&self, log: &OwnLog, more: &str) -> String {
         format!(
             "/api/v1/namespaces/{}/pods/{}/log?container={}&previous={}&{more}",
@@ -85,7 +86,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Those of a pod.
+/// The logs of a pod.
 fn logs_of(pod: &Value) -> Vec<OwnLog> {
     let Some(name) = text(pod, "/metadata/name") else { return Vec::new() };
     let component = text(pod, "/metadata/labels/app.kubernetes.io~1component").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The platform, asked with the runtime's own token.
+//! A client of the platform, with the runtime's own token.
 //!
 //! takes: who asks for what, records of acts, what is wrong with the runtime - gives: whether they may
 //! calls: `GET {platform}/api/ping`, `POST {platform}/2.0/api/authorize`, `/2.0/api/audit`, `/2.0/api/graphql` - fails: with [`HttpError`]
@@ -14,8 +14,8 @@ use crate::refusal::Refusal;
 
 const PEER: &str = "the platform";
 
-/// No answer is longer.
-const LARGEST: usize = 256 << 10;
+/// The most bytes of an answer.
+const MAX_ANSWER: usize = 256 << 10;
 
 /// The platform, and the token that it is asked with.
 #[derive(Debug, Clone)]
@@ -24,27 +24,27 @@ pub(crate) struct Platform {
     pub(crate) token: Token,
 }
 
-/// Whether somebody may do something.
+/// The platform's answer whether a caller may do something.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Verdict {
     pub(crate) allowed: bool,
-    /// Whose token it is; `None`: nobody's.
+    /// The name of the account that the token is of; `None`: the platform does not know the token.
     pub(crate) who: Option<String>,
-    /// Which account has that name; an older platform does not say it.
+    /// The uid of that account; an older platform does not say it.
     #[serde(default)]
     pub(crate) uid: Option<String>,
-    /// Why not.
+    /// Why the caller may not, in a sentence.
     pub(crate) why: Option<String>,
-    /// The same from a closed set; an older platform does not say it.
+    /// Why the caller may not, from a closed set; an older platform does not say it.
     #[serde(default)]
     pub(crate) refusal: Option<Refusal>,
-    /// Whether the answer may be remembered: not that about a token which ends sooner.
+    /// Whether the answer may be cached; it may not where the token ends sooner.
     #[serde(default)]
     pub(crate) lasts: bool,
 }
 
-/// What it says of the key of the runtime's own secrets.
+/// The platform's answer with the store key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoreKey {
@@ -66,19 +66,19 @@ impl Platform {
         Ok(())
     }
 
-    /// Whether there is a platform.
+    /// Whether a platform answers.
     pub(crate) async fn ping(&self) -> Result<(), HttpError> {
         let act = "ask whether there is a platform";
         let request = self.client.request(act, Method::GET, &["api", "ping"])?;
-        self.client.send_within(act, request, LARGEST).await?.checked().map(drop)
+        self.client.send_within(act, request, MAX_ANSWER).await?.checked().map(drop)
     }
 
-    /// What a query is answered, errors and all.
+    /// The answer to a query, with its errors.
     pub(crate) async fn answer(&self, act: &'static str, query: &Value) -> Result<Value, HttpError> {
         self.post(act, &["2.0", "api", "graphql"], query).await
     }
 
-    /// What a query gives; one that is answered with errors is refused.
+    /// The data of the answer to a query; an answer with errors counts as a status of 400.
     pub(crate) async fn graphql(&self, act: &'static str, query: &Value) -> Result<Value, HttpError> {
         let answer = self.answer(act, query).await?;
         if answer.get("errors").is_some_and(|errors| !errors.is_null()) {
@@ -87,7 +87,7 @@ impl Platform {
         Ok(answer.get("data").cloned().unwrap_or_default())
     }
 
-    /// The key of the runtime's own secrets.
+    /// The store key, which the runtime's own secrets are sealed with.
     pub(crate) async fn store_key(&self) -> Result<SecretString, ActError> {
         let away = |source| ActError::Away { peer: PEER, act: "say the store key", source };
         let me = json!({"query": "{ me { runtimeName } }"});
@@ -106,7 +106,7 @@ impl Platform {
         }
     }
 
-    /// The key of the runtime's own secrets is to be had.
+    /// Whether the platform gives the store key.
     pub(crate) async fn has_store_key(&self, runtime: &str) -> Result<(), HttpError> {
         self.ask_store_key(runtime).await.map(drop)
     }
@@ -116,7 +116,7 @@ impl Platform {
         let path = ["api", "argo-runtime", runtime, "storeKey"];
         let request = self.client.request(act, Method::GET, &path)?;
         let request = self.client.authorize(act, request, &self.token, "").await?;
-        self.client.send_within(act, request, LARGEST).await?.checked()
+        self.client.send_within(act, request, MAX_ANSWER).await?.checked()
     }
 
     async fn post<T: DeserializeOwned>(
@@ -127,7 +127,7 @@ impl Platform {
     ) -> Result<T, HttpError> {
         let request = self.client.request(act, Method::POST, path)?.json(body);
         let request = self.client.authorize(act, request, &self.token, "").await?;
-        let reply = self.client.send_within(act, request, LARGEST).await?.checked()?;
+        let reply = self.client.send_within(act, request, MAX_ANSWER).await?.checked()?;
         serde_json::from_slice(reply.body()).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             reply.into_error(Fault::Json { line, column })

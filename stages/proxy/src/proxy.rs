@@ -27,15 +27,15 @@ use crate::own_pods::OwnPods;
 use crate::platform::Platform;
 use crate::registration::{Registration, RegistrationConfig};
 use crate::rollouts::Rollouts;
-use crate::routes::Front;
-use crate::schema::{self, RuntimeStatus, Works};
+use crate::routes::HttpApi;
+use crate::schema::{self, RuntimeStatus, Services};
 use crate::sealing::Sealing;
 use crate::secret_names::{GIT_SECRET, REPOSITORIES_SECRET, TOKEN_SECRET};
 use crate::series::{ARGOCD, ProxySeries, SEALED_SECRETS, WORKFLOWS};
 use crate::stopping::Stopping;
 use crate::strangers::Strangers;
 use crate::streams::Streams;
-use crate::workflows::{Server, Workflows};
+use crate::workflows::{WorkflowServer, Workflows};
 
 /// What it is made of.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ pub enum BuildError {
 
 /// An app proxy that answers once its routes are served.
 pub struct Proxy {
-    front: Front,
+    front: HttpApi,
     dispatcher: Dispatcher,
     registration: Option<Registration>,
     heartbeat: Heartbeat,
@@ -150,13 +150,13 @@ impl std::fmt::Debug for Proxy {
 }
 
 /// Whom a client calls: in words, and as metrics have it.
-struct Called {
+struct PeerName {
     words: &'static str,
     peer: Peer,
 }
 
 async fn client(
-    Called { words, peer }: Called,
+    PeerName { words, peer }: PeerName,
     (setting, address, root): (&'static str, &str, &str),
     http: stages_client::Config,
     meter: &Arc<dyn Meter>,
@@ -174,7 +174,7 @@ impl ProxyConfig {
     pub async fn build(self, stop: Shutdown) -> Result<Proxy, BuildError> {
         let (series, meter) = (self.series.clone(), self.series.meter());
         let address = ("platform.url", self.platform.as_str(), "");
-        let called = Called { words: "the platform", peer: Peer::PLATFORM };
+        let called = PeerName { words: "the platform", peer: Peer::PLATFORM };
         let client_of_platform = client(called, address, self.platform_http, &meter).await?;
         let (token, registers) = match self.platform_token {
             RuntimeToken::Given(token) => (token, None),
@@ -188,21 +188,21 @@ impl ProxyConfig {
         let platform = Platform { client: client_of_platform.clone(), token };
         let key = RedactionKey::generate().map_err(BuildError::Key)?;
         let (url, root) = (self.argocd.0.as_str(), self.argocd.1.as_str());
-        let called = Called { words: "Argo CD", peer: ARGOCD };
+        let called = PeerName { words: "Argo CD", peer: ARGOCD };
         let argocd = client(called, ("argocd.url", url, root), self.argocd_http, &meter).await?;
         let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
         let server = match self.workflows {
             Some((url, token, http)) => {
-                let called = Called { words: "Argo Workflows", peer: WORKFLOWS };
+                let called = PeerName { words: "Argo Workflows", peer: WORKFLOWS };
                 let client = client(called, ("appProxy.workflows.url", &url, ""), http, &meter).await?;
-                Some(Server { client, token })
+                Some(WorkflowServer { client, token })
             }
             None => None,
         };
         let controller = match self.sealed_secrets {
             Some((url, http)) => {
                 let address = ("appProxy.sealedSecrets.url", url.as_str(), "");
-                let called = Called { words: "the controller of sealed-secrets", peer: SEALED_SECRETS };
+                let called = PeerName { words: "the controller of sealed-secrets", peer: SEALED_SECRETS };
                 Some(client(called, address, http, &meter).await?)
             }
             None => None,
@@ -227,7 +227,7 @@ impl ProxyConfig {
         let redactor = Arc::new(Redactor::new(key.as_bytes()));
         let pods =
             OwnPods { cluster: cluster.clone(), namespace: self.namespace.clone(), selector: self.own_pods };
-        let works = Works {
+        let services = Services {
             dispatcher: dispatcher.clone(),
             argocd: argocd.clone(),
             rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
@@ -244,9 +244,9 @@ impl ProxyConfig {
         let (namespace, argocd_namespace) = (self.namespace, self.argocd_namespace);
         let every = self.limits.heartbeat;
         let archive = Arc::new(LogArchive::new(pods, redactor));
-        let (body, schema) = (self.limits.body, schema::build(works));
+        let (body, schema) = (self.limits.body, schema::build(services));
         let sockets = Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS)));
-        let front = Front {
+        let front = HttpApi {
             schema,
             cors,
             body,

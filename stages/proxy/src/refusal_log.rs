@@ -9,11 +9,11 @@ use moka::sync::Cache;
 
 use crate::audit::{Audit, Record};
 
-/// Of one person, within [`WINDOW`].
-const MOST: u32 = 120;
+/// The most refusals of one person that are recorded within [`WINDOW`].
+const MAX_REFUSALS: u32 = 120;
 const WINDOW: Duration = Duration::from_secs(60);
-/// People whose refusals are counted at a time.
-const PEOPLE: u64 = 10_000;
+/// The most people whose refusals are counted.
+const MAX_PEOPLE: u64 = 10_000;
 
 /// Refusals that are told to the audit log.
 #[derive(Debug, Clone)]
@@ -24,16 +24,16 @@ pub(crate) struct RefusalLog {
 
 impl RefusalLog {
     pub(crate) fn new(audit: Audit) -> Self {
-        Self { audit, counts: Cache::builder().max_capacity(PEOPLE).time_to_live(WINDOW).build() }
+        Self { audit, counts: Cache::builder().max_capacity(MAX_PEOPLE).time_to_live(WINDOW).build() }
     }
 
     /// Records that somebody was refused, unless there were too many of them. The last one says so.
     pub(crate) fn record(&self, mut refused: Record) {
         let before = self.counts.get_with_by_ref(&refused.who, Arc::default).fetch_add(1, Ordering::Relaxed);
-        if before >= MOST || !self.audit.is_half_free() {
+        if before >= MAX_REFUSALS || !self.audit.is_half_free() {
             return;
         }
-        if before + 1 == MOST {
+        if before + 1 == MAX_REFUSALS {
             refused.outcome.push_str("; what is refused within the minute after is not recorded");
         }
         if let Ok(permit) = self.audit.reserve() {

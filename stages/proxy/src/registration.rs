@@ -56,7 +56,7 @@ pub struct RegistrationConfig {
 }
 
 /// Whether the runtime is registered; why it is not yet.
-pub(crate) type Registered = watch::Receiver<Option<String>>;
+pub(crate) type RegistrationState = watch::Receiver<Option<String>>;
 
 /// Registers.
 pub(crate) struct Registration {

@@ -1,5 +1,4 @@
-//! What a repository says of an application at another revision than the one that it follows, and what a sync there would make of
-//! what is live.
+//! The manifests of an application at another revision than the one that it follows, and what a sync to it would make of live objects.
 
 use std::collections::HashSet;
 
@@ -25,7 +24,8 @@ enum Manifest {
     },
 }
 
-/// Argo CD writes none at all as null. Of those that are of one object a sync takes the last; the fork has some twice.
+/// Reads manifests as Argo CD writes them; null stands for none. Of several manifests of one object a sync takes the last, and so
+/// does this; the fork writes some twice.
 fn objects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
     let all = Option::<Vec<Manifest>>::deserialize(deserializer)?.unwrap_or_default();
     let read = |manifest: &Manifest| -> Result<Value, D::Error> {
@@ -45,14 +45,14 @@ fn objects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::
 
 /// An object by its group, kind, namespace and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Called<'a> {
+pub(crate) struct ObjectName<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
 }
 
-impl<'a> Called<'a> {
+impl<'a> ObjectName<'a> {
     fn of(manifest: &'a Value) -> Self {
         let text = |pointer| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
@@ -67,9 +67,9 @@ impl<'a> Called<'a> {
 
 impl Rendered {
     /// Takes the manifest of an object out, where there is one. One that says no namespace goes where the application does.
-    pub(crate) fn take(&mut self, wanted: Called<'_>) -> Option<Value> {
-        let place = |wanted| self.manifests.iter().position(|manifest| Called::of(manifest) == wanted);
-        let index = place(wanted).or_else(|| place(Called { namespace: "", ..wanted }))?;
+    pub(crate) fn take(&mut self, wanted: ObjectName<'_>) -> Option<Value> {
+        let place = |wanted| self.manifests.iter().position(|manifest| ObjectName::of(manifest) == wanted);
+        let index = place(wanted).or_else(|| place(ObjectName { namespace: "", ..wanted }))?;
         Some(self.manifests.remove(index))
     }
 
@@ -85,9 +85,9 @@ impl Rendered {
     }
 }
 
-/// What a sync makes of a manifest's names, as [`Called`] has them: group, kind, namespace, name.
+/// The group, kind, namespace and name of a manifest.
 pub(crate) fn names(manifest: &Value) -> [String; 4] {
-    let Called { group, kind, namespace, name } = Called::of(manifest);
+    let ObjectName { group, kind, namespace, name } = ObjectName::of(manifest);
     [group, kind, namespace, name].map(str::to_owned)
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn moved(made: &mut Value, now: &Value, then: &Value) {
     }
 }
 
-/// The same of lists: of objects that have names each by its own, as the API server merges them.
+/// As [`moved`], of lists. Objects that have names are matched by them, as the API server merges them.
 fn all_moved(made: &mut Vec<Value>, now: &[Value], then: &[Value]) {
     let lists = [made.as_slice(), now, then];
     let named = lists.iter().all(|list| list.iter().all(|one| name(one).is_some()));
@@ -205,7 +205,7 @@ mod tests {
             "manifests": [manifest("Deployment", None), manifest("StatefulSet", Some("other")), hook.to_string()],
         });
         let mut rendered: Rendered = serde_json::from_value(answer).unwrap();
-        let called = |kind, namespace| Called { group: "apps", kind, namespace, name: "web" };
+        let called = |kind, namespace| ObjectName { group: "apps", kind, namespace, name: "web" };
         assert_eq!(rendered.take(called("StatefulSet", "shop")), None);
         assert!(rendered.take(called("Deployment", "shop")).is_some());
         assert_eq!(rendered.take(called("Deployment", "shop")), None, "it was taken");
@@ -233,7 +233,7 @@ mod tests {
             ]),
         ] {
             let mut rendered: Rendered = serde_json::from_value(json!({"manifests": manifests})).unwrap();
-            let called = Called { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
+            let called = ObjectName { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
             let found = rendered.take(called).unwrap();
             assert_eq!(found["image"], "web:2");
             assert_eq!(rendered.rest().count(), 2, "those without a name alone");

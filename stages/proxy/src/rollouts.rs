@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use stages_kube::{QuestionError, Reader};
 
-use crate::argocd::{ArgoCd, Name};
+use crate::argocd::{ApplicationName, ArgoCd};
 use crate::collection::Collection;
 use crate::error::ActError;
 use crate::kubernetes_name::check_name;
@@ -44,7 +44,7 @@ pub(crate) struct Rollouts {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum RolloutChange {
     Promote,
     PromoteFull,
     Pause,
@@ -99,7 +99,12 @@ fn wrong(text: &str) -> ActError {
 
 impl Rollouts {
     /// The Rollout, if the application has it and it is in the cluster of this runtime.
-    pub(crate) async fn find(&self, app: &Name, namespace: &str, name: &str) -> Result<Value, ActError> {
+    pub(crate) async fn find(
+        &self,
+        app: &ApplicationName,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, ActError> {
         check_name("a namespace", namespace)?;
         check_name("a Rollout", name)?;
         let uid = self.argocd.uid(app, (GROUP, "Rollout"), (namespace, name)).await?;
@@ -116,7 +121,12 @@ impl Rollouts {
         Ok(rollout)
     }
 
-    pub(crate) async fn change(&self, app: &Name, of: (&str, &str), change: Change) -> Result<(), ActError> {
+    pub(crate) async fn change(
+        &self,
+        app: &ApplicationName,
+        of: (&str, &str),
+        change: RolloutChange,
+    ) -> Result<(), ActError> {
         self.acted(app, of, |rollout| async move { self.changed(&rollout, of, change).await }).await
     }
 
@@ -124,7 +134,7 @@ impl Rollouts {
     /// elsewhere now.
     async fn acted<T, Act>(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         (namespace, name): (&str, &str),
         act: impl Fn(Arc<Value>) -> Act,
     ) -> Result<T, ActError>
@@ -152,7 +162,7 @@ impl Rollouts {
         &self,
         rollout: &Value,
         (namespace, name): (&str, &str),
-        change: Change,
+        change: RolloutChange,
     ) -> Result<(), ActError> {
         let version = text(rollout, "/metadata/resourceVersion");
         let aborted = rollout.pointer("/status/abort") == Some(&Value::Bool(true));
@@ -162,33 +172,33 @@ impl Rollouts {
             .and_then(Value::as_array)
             .is_some_and(|conditions| !conditions.is_empty());
         let (spec, status) = match change {
-            Change::Pause => (Some(json!({"paused": true})), None),
-            Change::Restart => {
+            RolloutChange::Pause => (Some(json!({"paused": true})), None),
+            RolloutChange::Restart => {
                 (Some(json!({"restartAt": Timestamp::now().strftime("%FT%TZ").to_string()})), None)
             }
-            Change::Promote | Change::Resume if !held && !waits => {
+            RolloutChange::Promote | RolloutChange::Resume if !held && !waits => {
                 return Err(wrong("the Rollout is not paused: skip its step, or promote it fully"));
             }
             // Its analysis came to no end: without its pause alone it would only be run once more.
-            Change::Promote if waits && is_inconclusive(rollout) => {
+            RolloutChange::Promote if waits && is_inconclusive(rollout) => {
                 let status = next_step(rollout).map_or_else(|| json!({"pauseConditions": null}), at_step);
                 (held.then(|| json!({"paused": false})), Some(status))
             }
-            Change::Promote | Change::Resume => {
+            RolloutChange::Promote | RolloutChange::Resume => {
                 (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
             }
-            Change::PromoteFull => {
+            RolloutChange::PromoteFull => {
                 if text(rollout, "/status/currentPodHash") == text(rollout, "/status/stableRS") {
                     return Err(wrong("the Rollout has nothing to promote: what is there is stable"));
                 }
                 (None, Some(json!({"promoteFull": true})))
             }
-            Change::Abort => (None, Some(json!({"abort": true}))),
-            Change::Retry if !aborted => {
+            RolloutChange::Abort => (None, Some(json!({"abort": true}))),
+            RolloutChange::Retry if !aborted => {
                 return Err(wrong("the Rollout was not aborted: there is nothing to retry"));
             }
-            Change::Retry => (None, Some(json!({"abort": false}))),
-            Change::SkipStep => {
+            RolloutChange::Retry => (None, Some(json!({"abort": false}))),
+            RolloutChange::SkipStep => {
                 let next = next_step(rollout).ok_or_else(|| wrong("the Rollout has no step left to skip"))?;
                 (None, Some(at_step(next)))
             }
@@ -226,7 +236,7 @@ impl Rollouts {
     /// Rolls back to a revision, or to the one before; gives the number that it has from now on.
     pub(crate) async fn rollback(
         &self,
-        app: &Name,
+        app: &ApplicationName,
         of: (&str, &str),
         to: Option<i64>,
     ) -> Result<i64, ActError> {

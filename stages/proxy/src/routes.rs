@@ -25,20 +25,20 @@ use stages_client::{bearer_token, event_stream};
 use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
-use crate::dispatcher::{About, Caller, Dispatcher};
+use crate::dispatcher::{Caller, Dispatcher, Invocation};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::OAuth;
 use crate::operation::Operation;
 use crate::query_text::read_query;
-use crate::registration::Registered;
+use crate::registration::RegistrationState;
 use crate::schema::Schema;
-use crate::socket::{FULL, Session, Somebody, agreed};
+use crate::socket::{FULL, SocketOwner, SocketSession, agreed};
 use crate::strangers::Strangers;
 
 /// What answers.
 #[derive(Clone)]
-pub(crate) struct Front {
+pub(crate) struct HttpApi {
     pub(crate) schema: Schema,
     pub(crate) cors: Option<HeaderValue>,
     /// The most that a body may be long.
@@ -47,7 +47,7 @@ pub(crate) struct Front {
     pub(crate) archive: Arc<LogArchive>,
     pub(crate) oauth: OAuth,
     pub(crate) stop: Shutdown,
-    pub(crate) registered: Registered,
+    pub(crate) registered: RegistrationState,
     /// Places for sockets of those who are known.
     pub(crate) sockets: Arc<Semaphore>,
     /// As many for those whom the platform is asked about.
@@ -64,7 +64,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-access-token");
 /// A comment on a stream of events on which nothing comes, so that nobody between takes it for dead.
 const ALIVE: Duration = Duration::from_secs(15);
 
-impl Front {
+impl HttpApi {
     pub(crate) fn routes(self) -> Router {
         let alive = || get(async || "OK");
         let api = Router::new()
@@ -91,7 +91,7 @@ impl Front {
 }
 
 /// Whether it can do anything for anybody: not before the runtime is registered.
-async fn ready(State(front): State<Front>) -> Response {
+async fn ready(State(front): State<HttpApi>) -> Response {
     match front.registered.borrow().clone() {
         Some(why) => wrong(StatusCode::SERVICE_UNAVAILABLE, &ActError::Unregistered(why).to_string()),
         None => "OK".into_response(),
@@ -109,7 +109,7 @@ fn wrong(status: StatusCode, text: &str) -> Response {
     (status, format!("{text}\n")).into_response()
 }
 
-async fn graphql(State(front): State<Front>, request: axum::extract::Request) -> Response {
+async fn graphql(State(front): State<HttpApi>, request: axum::extract::Request) -> Response {
     let (head, body) = request.into_parts();
     let caller = Caller(token(&head.headers));
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -157,7 +157,7 @@ fn answer(answer: &impl serde::Serialize) -> Response {
 
 /// Opens a socket, for whoever says on it who they are.
 async fn socket(
-    State(front): State<Front>,
+    State(front): State<HttpApi>,
     headers: HeaderMap,
     wanted: Result<WebSocketUpgrade, NoSocket>,
 ) -> Response {
@@ -184,24 +184,24 @@ async fn socket(
     if front.sockets.available_permits() == 0 {
         return wrong(StatusCode::SERVICE_UNAVAILABLE, FULL);
     }
-    let Front { schema, dispatcher, stop, asked, sockets, strangers, .. } = front;
-    let session = Session {
+    let HttpApi { schema, dispatcher, stop, asked, sockets, strangers, .. } = front;
+    let session = SocketSession {
         schema,
         dispatcher,
         token: token(&headers),
         stop,
         asked,
         sockets,
-        who: Somebody::Stranger(strangers.enter()),
+        who: SocketOwner::Stranger(strangers.enter()),
     };
     upgrade.on_upgrade(move |socket| session.run(protocol, socket))
 }
 
 /// The runtime's own logs, for admins: browsers that send no header are refused, since a log is nobody's whom nobody knows.
-async fn logs(State(front): State<Front>, headers: HeaderMap) -> Response {
-    let about = About::new(Operation::DOWNLOAD_LOGS, Subject::default());
+async fn logs(State(front): State<HttpApi>, headers: HeaderMap) -> Response {
+    let invocation = Invocation::new(Operation::DOWNLOAD_LOGS, Subject::default());
     let begun = async {
-        front.dispatcher.begin(&Caller(token(&headers)), &about).await?;
+        front.dispatcher.begin(&Caller(token(&headers)), &invocation).await?;
         front.archive.clone().begin(front.stop.clone()).await
     };
     let stream = match begun.await {
@@ -218,10 +218,14 @@ async fn logs(State(front): State<Front>, headers: HeaderMap) -> Response {
 }
 
 /// What a browser brings along.
-type Brought = Query<HashMap<String, String>>;
+type CallbackQuery = Query<HashMap<String, String>>;
 
 /// Sends the browser of whoever began to where they consent.
-async fn consent(State(front): State<Front>, Path(provider): Path<String>, brought: Brought) -> Response {
+async fn consent(
+    State(front): State<HttpApi>,
+    Path(provider): Path<String>,
+    brought: CallbackQuery,
+) -> Response {
     let Query(brought) = brought;
     let of = |name: &str| brought.get(name).map(String::as_str).unwrap_or_default();
     if provider != GITHUB {
@@ -234,7 +238,11 @@ async fn consent(State(front): State<Front>, Path(provider): Path<String>, broug
 }
 
 /// Shows whoever consented a line, or that they did not.
-async fn came_back(State(front): State<Front>, Path(provider): Path<String>, brought: Brought) -> Response {
+async fn came_back(
+    State(front): State<HttpApi>,
+    Path(provider): Path<String>,
+    brought: CallbackQuery,
+) -> Response {
     let Query(brought) = brought;
     let of = |name: &str| brought.get(name).map(String::as_str).unwrap_or_default();
     if provider != GITHUB {
@@ -282,7 +290,7 @@ fn status(error: &ActError) -> StatusCode {
 }
 
 /// Says which pages may ask, and answers what browsers ask before.
-async fn cors(State(front): State<Front>, request: axum::extract::Request, next: Next) -> Response {
+async fn cors(State(front): State<HttpApi>, request: axum::extract::Request, next: Next) -> Response {
     let asked_before = request.method() == Method::OPTIONS;
     let mut response = match asked_before {
         true => StatusCode::NO_CONTENT.into_response(),

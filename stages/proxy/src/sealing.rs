@@ -12,15 +12,15 @@ use crate::error::ActError;
 
 const PEER: &str = "the controller of sealed-secrets";
 const ACT: &str = "show its certificate";
-/// Bytes of certificates.
-const LONGEST: usize = 64 << 10;
+/// The most bytes of an answer with certificates.
+const MAX_ANSWER: usize = 64 << 10;
 const NO_CONTROLLER: &str =
     "this runtime is not told of a controller of sealed-secrets: set appProxy.sealedSecrets.url";
 
 /// Seals Secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Sealing {
-    /// `None`: there is none.
+    /// The controller of sealed-secrets; `None`: the runtime has none.
     pub(crate) controller: Option<Client>,
 }
 
@@ -29,7 +29,7 @@ fn refused(error: &SealError) -> ActError {
 }
 
 impl Sealing {
-    /// The certificate as PEM, which holds.
+    /// The controller's certificate as PEM, which is valid now.
     pub(crate) async fn certificate(&self) -> Result<String, ActError> {
         self.fetch().await.map(|(pem, _)| pem)
     }
@@ -48,7 +48,7 @@ impl Sealing {
         let client = self.controller.as_ref().ok_or_else(|| ActError::Wrong(NO_CONTROLLER.to_owned()))?;
         let away = |source: HttpError| ActError::Away { peer: PEER, act: ACT, source };
         let request = client.request(ACT, Method::GET, &["v1", "cert.pem"]).map_err(away)?;
-        let reply = client.send_within(ACT, request, LONGEST).await.map_err(away)?;
+        let reply = client.send_within(ACT, request, MAX_ANSWER).await.map_err(away)?;
         if !(200..300).contains(&reply.status()) {
             let said = "see appProxy.sealedSecrets.url: it is to be the controller's Service".to_owned();
             return Err(ActError::Peer { peer: PEER, act: ACT, status: reply.status(), said });

@@ -52,9 +52,9 @@ const DISPLACED: &str =
     "too many wait here who do not say who they are: open another one, and say it at once";
 
 /// What is under way on one, by its id: answers, and then that there is no further one.
-type Running = StreamMap<String, Pin<Box<dyn Stream<Item = Option<Response>> + Send>>>;
+type RunningOperations = StreamMap<String, Pin<Box<dyn Stream<Item = Option<Response>> + Send>>>;
 /// How one ends: a code, and why.
-type Ended = (u16, String);
+type CloseReason = (u16, String);
 
 /// Says of an operation that it was not begun.
 fn refused(protocol: Protocols, id: &str, message: &str, code: &str) -> Value {
@@ -93,7 +93,7 @@ fn short(text: &str) -> String {
 }
 
 /// Whoever is at a socket.
-pub(crate) enum Somebody {
+pub(crate) enum SocketOwner {
     /// They have not said yet who they are.
     Stranger(Stranger),
     /// They have said it, and the platform is asked.
@@ -103,7 +103,7 @@ pub(crate) enum Somebody {
 }
 
 /// A socket, from its first message to its last.
-pub(crate) struct Session {
+pub(crate) struct SocketSession {
     pub(crate) schema: Schema,
     pub(crate) dispatcher: Dispatcher,
     /// Of the head.
@@ -113,7 +113,7 @@ pub(crate) struct Session {
     pub(crate) asked: Arc<Semaphore>,
     /// Places for those who are known.
     pub(crate) sockets: Arc<Semaphore>,
-    pub(crate) who: Somebody,
+    pub(crate) who: SocketOwner,
 }
 
 /// Chooses how messages are called, and the most that one may be long; `None`: by no name that is offered.
@@ -123,7 +123,7 @@ pub(crate) fn agreed(upgrade: WebSocketUpgrade, longest: usize) -> Option<(Proto
     Some((protocol, upgrade.max_message_size(longest).max_frame_size(longest).read_buffer_size(READ)))
 }
 
-impl Somebody {
+impl SocketOwner {
     /// When a stranger's place is given to another; never that of one who has said who they are.
     async fn displaced(&self) {
         match self {
@@ -140,7 +140,7 @@ impl Somebody {
     }
 }
 
-impl Session {
+impl SocketSession {
     /// Answers whatever is asked on it, until either side ends it.
     pub(crate) async fn run(mut self, protocol: Protocols, mut socket: WebSocket) {
         let Some((code, reason)) = self.talk(protocol, &mut socket).await else { return };
@@ -159,8 +159,8 @@ impl Session {
     }
 
     /// `None`: nobody is left to say goodbye to.
-    async fn talk(&mut self, protocol: Protocols, socket: &mut WebSocket) -> Option<Ended> {
-        let mut running = Running::new();
+    async fn talk(&mut self, protocol: Protocols, socket: &mut WebSocket) -> Option<CloseReason> {
+        let mut running = RunningOperations::new();
         let (begun, mut heard) = (Instant::now(), Instant::now());
         let mut beat = interval_at(begun + BEAT, BEAT);
         loop {
@@ -211,8 +211,8 @@ impl Session {
         &mut self,
         protocol: Protocols,
         text: &str,
-        running: &mut Running,
-    ) -> Result<Option<Value>, Ended> {
+        running: &mut RunningOperations,
+    ) -> Result<Option<Value>, CloseReason> {
         // What is wrong with a text is not told: a token may stand there.
         let said = ClientMessage::from_bytes(text)
             .map_err(|_| (4400, "this is no message of the protocol".to_owned()))?;
@@ -225,14 +225,14 @@ impl Session {
                 let full = |_| (close_code::AGAIN, FULL.to_owned());
                 // However long that takes, it is no stranger any more.
                 let _place = self.asked.clone().try_acquire_owned().map_err(full)?;
-                self.who = Somebody::Asked { _place };
+                self.who = SocketOwner::Asked { _place };
                 self.dispatcher.knows(&caller).await.map_err(|error| match error.code() {
                     "UNAUTHENTICATED" => (4403, error.to_string()),
                     // The platform is away, say.
                     _ => (close_code::AGAIN, error.to_string()),
                 })?;
                 let _place = self.sockets.clone().try_acquire_owned().map_err(full)?;
-                self.who = Somebody::Known { caller, _place };
+                self.who = SocketOwner::Known { caller, _place };
                 Ok(Some(json!({"type": "connection_ack"})))
             }
             (ClientMessage::Ping { .. }, _) => Ok(Some(json!({"type": "pong"}))),

@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pipeline_core::Shutdown;
 
-/// Strangers at a time.
+/// The most sockets that nobody has introduced themselves at.
 pub(crate) const STRANGERS: usize = 32;
 
 /// All who have not said yet who they are. Cloning shares.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Strangers {
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<WaitingStrangers>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Who came so far.
+struct WaitingStrangers {
+    /// How many have come so far.
     came: u64,
-    /// Who is there, by the number that they came as, and what tells them to leave. Whoever has waited longest is first.
+    /// Those who wait, by their numbers, the longest first; each with what tells them to leave.
     strangers: VecDeque<(u64, Shutdown)>,
 }
 
@@ -45,13 +45,13 @@ impl Strangers {
         Stranger { number, leaves, all: self.clone() }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingStrangers> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Stranger {
-    /// When somebody else has got their place.
+    /// Waits until somebody else has got their place.
     pub(crate) async fn displaced(&self) {
         self.leaves.cancelled().await;
     }

@@ -8,14 +8,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::ActError;
 use crate::series::ProxySeries;
 
-/// Gives places.
+/// The places for streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
     places: Arc<Semaphore>,
     series: ProxySeries,
 }
 
-/// One place, until it is dropped.
+/// The place of one stream, which is free again once this is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
@@ -29,7 +29,10 @@ impl Streams {
         Self { places: Arc::new(Semaphore::new(limit)), series }
     }
 
-    /// A place for one more.
+    /// Takes a place for one more stream.
+    ///
+    /// # Errors
+    /// If all places are taken.
     pub(crate) fn place(&self) -> Result<StreamPlace, ActError> {
         let permit = self.places.clone().try_acquire_owned().map_err(|_| {
             self.series.stream_refused();

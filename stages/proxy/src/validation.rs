@@ -1,4 +1,4 @@
-//! Whether Argo CD would take an application as it is to be: it is asked for the project, the source and the cluster, and nothing is
+//! Whether Argo CD would take a proposed application: it is asked for the project, the source and the cluster, and nothing is
 //! changed.
 //!
 //! takes: an application that is to be - gives: what is wrong with it, by its parts - calls: Argo CD - fails: when Argo CD cannot be
@@ -39,15 +39,15 @@ pub(crate) struct ProposedApplication {
     pub(crate) namespace: String,
 }
 
-/// What Argo CD says, or what is wrong in its words.
-type Said = Result<Value, ApplicationProblem>;
+/// A part of the application as Argo CD answers it, or what is wrong with it.
+type CheckedPart = Result<Value, ApplicationProblem>;
 
 fn problem(entity: ApplicationPart, error: impl Into<String>) -> ApplicationProblem {
     ApplicationProblem { entity, error: error.into() }
 }
 
-/// A refusal is what is wrong; but for one of the app proxy itself.
-fn said(entity: ApplicationPart, answer: Result<Value, ActError>) -> Result<Said, ActError> {
+/// A refusal of Argo CD is a problem of the application, unless the app proxy itself is refused.
+fn checked(entity: ApplicationPart, answer: Result<Value, ActError>) -> Result<CheckedPart, ActError> {
     match answer {
         Ok(value) => Ok(Ok(value)),
         Err(error @ ActError::Peer { status, .. }) if status != 401 => {
@@ -76,12 +76,12 @@ impl ProposedApplication {
             argocd.details::<Value>(&self.repository, self.details.clone()),
             destination,
         );
-        let project = said(ApplicationPart::Project, project)?;
-        let source = said(ApplicationPart::Source, source)?;
+        let project = checked(ApplicationPart::Project, project)?;
+        let source = checked(ApplicationPart::Source, source)?;
         let destination = match destination {
             Ok(Ok(cluster)) => Ok(cluster),
             Ok(Err(why)) => Err(problem(ApplicationPart::Destination, why)),
-            Err(error) => said(ApplicationPart::Destination, Err(error))?,
+            Err(error) => checked(ApplicationPart::Destination, Err(error))?,
         };
         let forbidden = match (&project, &destination) {
             (Ok(project), Ok(cluster)) if !self.is_permitted(project, cluster) => {
@@ -97,7 +97,7 @@ impl ProposedApplication {
         Ok(wrong.into_iter().flatten().collect())
     }
 
-    /// As Argo CD judges destinations: any that a pattern names, unless one that begins with `!` does.
+    /// Whether the project permits the destination, as Argo CD decides it: some pattern matches it, and none that begins with `!` denies it.
     fn is_permitted(&self, project: &Value, cluster: &Value) -> bool {
         let text = |object: &Value, key: &str| {
             object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -128,7 +128,7 @@ impl ProposedApplication {
     }
 }
 
-/// Whether a pattern of a project names this.
+/// Whether a pattern of a project matches a value.
 fn matches(pattern: &str, value: &str) -> bool {
     match pattern.strip_prefix('!') {
         Some(pattern) => !matches(pattern, value),

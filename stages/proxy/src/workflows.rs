@@ -19,10 +19,11 @@ use crate::kubernetes_name::check_name;
 
 const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
 const PEER: &str = "Argo Workflows";
-/// Workflows of a list that are read at a time.
-const AT_ONCE: usize = 8;
-/// What the controller keeps of a workflow in its labels, and who began it; a workflow that begins has none of it.
-const OF_A_RUN: [&str; 6] = [
+/// Workflows that are read at a time.
+const CONCURRENT_READS: usize = 8;
+/// Labels that the controller writes as a workflow runs, and those that say who began it; a workflow that is submitted again is made
+/// without them.
+const LABELS_OF_A_RUN: [&str; 6] = [
     "workflows.argoproj.io/completed",
     "workflows.argoproj.io/creator",
     "workflows.argoproj.io/creator-email",
@@ -35,21 +36,21 @@ const NEEDS_SERVER: &str =
 
 /// The server of Argo Workflows.
 #[derive(Debug, Clone)]
-pub(crate) struct Server {
+pub(crate) struct WorkflowServer {
     pub(crate) client: Client,
     pub(crate) token: Token,
 }
 
-/// Changes workflows.
+/// Reads, makes and changes workflows. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Workflows {
     pub(crate) cluster: Arc<Reader>,
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<WorkflowServer>,
 }
 
-/// What is to be done.
+/// A change of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum WorkflowChange {
     Retry,
     Terminate,
     Stop,
@@ -57,8 +58,8 @@ pub(crate) enum Change {
     Resume,
 }
 
-/// A workflow that is to be, of a template.
-pub(crate) struct New {
+/// A workflow that is to be made from a template.
+pub(crate) struct NewFromTemplate {
     pub(crate) template: String,
     pub(crate) cluster_scope: bool,
     pub(crate) entrypoint: Option<String>,
@@ -66,7 +67,8 @@ pub(crate) struct New {
     pub(crate) parameters: Vec<(String, String)>,
 }
 
-impl Change {
+impl WorkflowChange {
+    /// Its name in the API of the server of Argo Workflows.
     const fn word(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -78,7 +80,8 @@ impl Change {
     }
 }
 
-fn of(namespace: &str, name: &str) -> Result<String, ActError> {
+/// The path of a workflow at the API server.
+fn workflow_path(namespace: &str, name: &str) -> Result<String, ActError> {
     check_name("a namespace", namespace)?;
     check_name("a workflow", name)?;
     Ok(format!("{API}/{namespace}/workflows/{name}"))
@@ -88,7 +91,7 @@ fn failed(act: &'static str) -> impl Fn(stages_kube::QuestionError) -> ActError 
     move |source| ActError::Cluster { act, source }
 }
 
-/// How the API server is asked for those that have all of some labels.
+/// The query of a list of objects that have all of these labels, each `KEY=VALUE`.
 fn selector(labels: &[String]) -> Result<String, ActError> {
     let is_plain =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
@@ -108,7 +111,7 @@ fn is_over(workflow: &Value) -> bool {
 }
 
 impl Workflows {
-    /// The newest of a namespace, of those that have these labels.
+    /// The `first` newest workflows of a namespace that have these labels.
     pub(crate) async fn list(
         &self,
         namespace: &str,
@@ -118,7 +121,7 @@ impl Workflows {
         check_name("a namespace", namespace)?;
         let (act, path) = ("list workflows", format!("{API}/{namespace}/workflows"));
         let query = selector(labels)?;
-        // The API server has them by their names, and knows of no newest.
+        // The API server lists objects by their names alone, so that all of them are looked through.
         let mut newest: Vec<(String, String)> = Vec::new();
         let all = Collection { act, path: &path, query: &query, is_whole: false };
         let text = |one: &Value, pointer| one.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -135,22 +138,27 @@ impl Workflows {
         };
         all.read(&self.cluster, take).await?;
         let read = |(_, name): (String, String)| async move {
-            self.cluster.get(&of(namespace, &name)?).await.map_err(failed(act))
+            self.cluster.get(&workflow_path(namespace, &name)?).await.map_err(failed(act))
         };
         let found: Vec<Option<Value>> =
-            futures::stream::iter(newest).map(read).buffered(AT_ONCE).try_collect().await?;
-        // One may go meanwhile.
+            futures::stream::iter(newest).map(read).buffered(CONCURRENT_READS).try_collect().await?;
+        // A workflow may be deleted meanwhile.
         Ok(found.into_iter().flatten().collect())
     }
 
     pub(crate) async fn get(&self, namespace: &str, name: &str) -> Result<Value, ActError> {
-        let path = of(namespace, name)?;
+        let path = workflow_path(namespace, name)?;
         let found = self.cluster.get(&path).await.map_err(failed("read the workflow"))?;
         found.ok_or_else(|| ActError::NotFound(format!("there is no workflow {namespace}/{name}")))
     }
 
-    pub(crate) async fn change(&self, namespace: &str, name: &str, change: Change) -> Result<(), ActError> {
-        let path = of(namespace, name)?;
+    pub(crate) async fn change(
+        &self,
+        namespace: &str,
+        name: &str,
+        change: WorkflowChange,
+    ) -> Result<(), ActError> {
+        let path = workflow_path(namespace, name)?;
         if let Some(server) = &self.server {
             let body = json!({"namespace": namespace, "name": name});
             let path = ["api", "v1", "workflows", namespace, name, change.word()];
@@ -158,15 +166,15 @@ impl Workflows {
         }
         let workflow = self.get(namespace, name).await?;
         let over = is_over(&workflow);
-        if over && change != Change::Retry {
+        if over && change != WorkflowChange::Retry {
             return Err(ActError::Wrong("the workflow is over".to_owned()));
         }
         let mut patch = match change {
-            Change::Retry => return Err(ActError::Wrong(NEEDS_SERVER.to_owned())),
-            Change::Terminate => json!({"spec": {"shutdown": "Terminate"}}),
-            Change::Stop => json!({"spec": {"shutdown": "Stop"}}),
-            Change::Suspend => json!({"spec": {"suspend": true}}),
-            Change::Resume => resumed(&workflow)?,
+            WorkflowChange::Retry => return Err(ActError::Wrong(NEEDS_SERVER.to_owned())),
+            WorkflowChange::Terminate => json!({"spec": {"shutdown": "Terminate"}}),
+            WorkflowChange::Stop => json!({"spec": {"shutdown": "Stop"}}),
+            WorkflowChange::Suspend => json!({"spec": {"suspend": true}}),
+            WorkflowChange::Resume => resumed(&workflow)?,
         };
         let version = workflow.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
         if let Value::Object(fields) = &mut patch {
@@ -176,8 +184,8 @@ impl Workflows {
         changed.map(drop).map_err(failed("change the workflow"))
     }
 
-    /// A workflow of a template; gives its name.
-    pub(crate) async fn create(&self, namespace: &str, new: New) -> Result<String, ActError> {
+    /// Makes a workflow from a template; gives its name.
+    pub(crate) async fn create(&self, namespace: &str, new: NewFromTemplate) -> Result<String, ActError> {
         check_name("a namespace", namespace)?;
         check_name("a template", &new.template)?;
         if let Some(server) = &self.server {
@@ -208,9 +216,9 @@ impl Workflows {
         self.make(namespace, json!({"generateName": new.generate_name, "labels": labels}), spec).await
     }
 
-    /// The same workflow once more; gives its name.
+    /// Makes the same workflow once more; gives its name.
     pub(crate) async fn resubmit(&self, namespace: &str, name: &str) -> Result<String, ActError> {
-        of(namespace, name)?;
+        workflow_path(namespace, name)?;
         if let Some(server) = &self.server {
             let body = json!({"namespace": namespace, "name": name});
             let path = ["api", "v1", "workflows", namespace, name, "resubmit"];
@@ -230,7 +238,7 @@ impl Workflows {
             |of: &str| metadata.and_then(|metadata| metadata.get(of)).cloned().unwrap_or_else(|| json!({}));
         let mut labels = kept("labels");
         if let Value::Object(labels) = &mut labels {
-            labels.retain(|label, _| !OF_A_RUN.contains(&label.as_str()));
+            labels.retain(|label, _| !LABELS_OF_A_RUN.contains(&label.as_str()));
             labels.insert("workflows.argoproj.io/resubmitted-from-workflow".to_owned(), name.into());
         }
         let prefix = match metadata.and_then(|metadata| metadata.get("generateName")).and_then(Value::as_str)
@@ -251,7 +259,7 @@ impl Workflows {
         query: &[(&'static str, String)],
         within: Duration,
     ) -> Result<Opened, ActError> {
-        of(namespace, name)?;
+        workflow_path(namespace, name)?;
         let server = self.server.as_ref().ok_or_else(|| ActError::Wrong(NEEDS_SERVER.to_owned()))?;
         server.logs(&["api", "v1", "workflows", namespace, name, "log"], query, within).await
     }
@@ -266,7 +274,7 @@ impl Workflows {
     }
 }
 
-/// The workflow goes on, and the nodes that wait for somebody with it.
+/// The patch that resumes a workflow, and its nodes that are suspended.
 fn resumed(workflow: &Value) -> Result<Value, ActError> {
     let status = workflow.get("status");
     let put_away = ["compressedNodes", "offloadNodeStatusVersion"].iter().any(|key| {
@@ -332,7 +340,7 @@ fn name_of(made: &Value) -> Result<String, ActError> {
     name.map(str::to_owned).ok_or(ActError::Unreadable(PEER))
 }
 
-impl Server {
+impl WorkflowServer {
     async fn ask(&self, method: Method, path: &[&str], body: &Value) -> Result<Value, ActError> {
         let act = "change the workflow";
         let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
@@ -363,7 +371,7 @@ impl Server {
     }
 }
 
-/// What the server says may quote parameters of a workflow: only that it refused is told.
+/// The error of a refusal. The server's own message is not told, since it may quote parameters of a workflow.
 fn refused(act: &'static str, reply: &Reply) -> ActError {
     let status = reply.status();
     let said = match status {

@@ -118,7 +118,7 @@ pub(crate) struct Commit {
 }
 
 /// A commit that is to be.
-pub(crate) struct Change {
+pub(crate) struct CommitRequest {
     /// None: the repository's own.
     pub(crate) branch: Option<String>,
     /// What the branch begins at that is to be new.
@@ -241,7 +241,7 @@ impl GitFiles {
         &self,
         who: &Account,
         (integration, repo): (&str, &str),
-        change: Change,
+        change: CommitRequest,
     ) -> Result<Commit, ActError> {
         let message = message(&change)?;
         let opened = self.open(who, integration, repo).await?;
@@ -363,7 +363,7 @@ fn missing(path: &str) -> ActError {
 }
 
 /// What a commit says: its first line, and below it what more there is to say.
-fn message(change: &Change) -> Result<String, ActError> {
+fn message(change: &CommitRequest) -> Result<String, ActError> {
     let (first, more) = &change.message;
     let first = first.as_deref().map(str::trim).filter(|first| !first.is_empty());
     let first = match (first, change.files.as_slice()) {

@@ -41,7 +41,7 @@ pub(super) struct KeptToken {
 
 /// All that is kept.
 #[derive(Debug, Default)]
-pub(super) struct Everything {
+pub(super) struct GitSecretContent {
     pub(super) integrations: BTreeMap<String, Integration>,
     /// Of an integration.
     pub(super) tokens: Vec<(String, KeptToken)>,
@@ -49,7 +49,7 @@ pub(super) struct Everything {
 
 /// What is to be written, and what is to be forgotten.
 #[derive(Default)]
-pub(super) struct Changes(Map<String, Value>);
+pub(super) struct SecretChanges(Map<String, Value>);
 
 /// The Secret, and others of its namespace.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ fn encoded(value: &impl Serialize) -> Result<Value, ActError> {
     Ok(STANDARD.encode(text).into())
 }
 
-impl Changes {
+impl SecretChanges {
     pub(super) fn keep_integration(mut self, name: &str, value: &Integration) -> Result<Self, ActError> {
         self.0.insert(of_integration(name), encoded(value)?);
         Ok(self)
@@ -115,18 +115,18 @@ impl Changes {
     }
 
     /// Of everybody who is registered.
-    pub(super) fn forget_tokens(self, name: &str, all: &Everything) -> Self {
+    pub(super) fn forget_tokens(self, name: &str, all: &GitSecretContent) -> Self {
         all.tokens_of(name).fold(self, |changes, token| changes.forget_token(name, &token.uid))
     }
 
     /// Of those who had the name of an account before it: no two have one at once, so that they are gone.
-    pub(super) fn forget_before(self, name: &str, account: &Account, all: &Everything) -> Self {
+    pub(super) fn forget_before(self, name: &str, account: &Account, all: &GitSecretContent) -> Self {
         let gone = all.tokens_of(name).filter(|token| account.follows(&token.user, &token.uid));
         gone.fold(self, |changes, token| changes.forget_token(name, &token.uid))
     }
 }
 
-impl Everything {
+impl GitSecretContent {
     fn of(secret: Option<&Value>) -> Self {
         let mut all = Self::default();
         let data = secret.and_then(|secret| secret.get("data")?.as_object());
@@ -173,21 +173,21 @@ impl GitSecret {
     }
 
     /// All that is kept; what somebody else keeps there is left alone.
-    pub(super) async fn everything(&self) -> Result<Everything, ActError> {
+    pub(super) async fn content(&self) -> Result<GitSecretContent, ActError> {
         let secret =
             self.cluster.get(&self.path(GIT_SECRET)).await.map_err(failed("read the Git integrations"))?;
-        Ok(Everything::of(secret.as_ref()))
+        Ok(GitSecretContent::of(secret.as_ref()))
     }
 
     /// Changes what is kept, as `change` says of what is there: what is written meanwhile is looked at again.
     pub(super) async fn change(
         &self,
-        change: impl Fn(&Everything) -> Result<Changes, ActError> + Send + Sync,
+        change: impl Fn(&GitSecretContent) -> Result<SecretChanges, ActError> + Send + Sync,
     ) -> Result<(), ActError> {
         let path = self.path(GIT_SECRET);
         for _ in 0..TRIES {
             let secret = self.cluster.get(&path).await.map_err(failed("read the Git integrations"))?;
-            let changes = change(&Everything::of(secret.as_ref()))?;
+            let changes = change(&GitSecretContent::of(secret.as_ref()))?;
             let Some(secret) = secret else {
                 self.make(GIT_SECRET).await?;
                 continue;

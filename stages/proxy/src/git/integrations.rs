@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use pipeline_core::SecretString;
 
 use super::calls::Calls;
-use super::forge::Checked;
-use super::git_secret::{Changes, GitSecret, KeptToken};
+use super::forge::CheckedToken;
+use super::git_secret::{GitSecret, KeptToken, SecretChanges};
 use super::integration::{Integration, SharingPolicy, named};
 use super::provider::Provider;
-use super::seal::{Keys, Sealer};
+use super::seal::{KeyMaterial, Sealer};
 use super::token_type::GitTokenType;
 use crate::account::Account;
 use crate::error::ActError;
@@ -32,7 +32,7 @@ pub(crate) struct Integrations {
 }
 
 /// An integration, and who is registered.
-pub(crate) struct Listed {
+pub(crate) struct ListedIntegration {
     pub(crate) name: String,
     pub(crate) integration: Integration,
     pub(crate) users: Vec<ListedUser>,
@@ -61,7 +61,7 @@ pub(crate) struct GitToken {
 }
 
 /// A person's token, opened.
-pub(super) struct Registered {
+pub(super) struct RegisteredToken {
     pub(super) integration: Integration,
     /// Whose it is, at the provider.
     pub(super) username: String,
@@ -85,17 +85,17 @@ impl Integrations {
     /// What tokens are sealed with; what it takes is made where it is missing.
     pub(super) async fn sealer(&self) -> Result<Sealer, ActError> {
         let store_key = self.platform.store_key().await?;
-        Keys { store_key, iv: self.kept.iv_or_new().await? }.sealer()
+        KeyMaterial { store_key, iv: self.kept.iv_or_new().await? }.sealer()
     }
 
     /// What tokens are opened with; `None`: no token was sealed with what there is. Nothing is made.
     pub(super) async fn opener(&self) -> Result<Option<Sealer>, ActError> {
         let Some(iv) = self.kept.iv().await? else { return Ok(None) };
-        Keys { store_key: self.platform.store_key().await?, iv }.sealer().map(Some)
+        KeyMaterial { store_key: self.platform.store_key().await?, iv }.sealer().map(Some)
     }
 
-    pub(crate) async fn list(&self) -> Result<Vec<Listed>, ActError> {
-        let all = self.kept.everything().await?;
+    pub(crate) async fn list(&self) -> Result<Vec<ListedIntegration>, ActError> {
+        let all = self.kept.content().await?;
         let sealer = match all.tokens.is_empty() {
             true => None,
             false => self.opener().await?,
@@ -116,12 +116,12 @@ impl Integrations {
                 })
                 .collect();
             users.sort();
-            Listed { name, integration, users }
+            ListedIntegration { name, integration, users }
         });
         Ok(listed.collect())
     }
 
-    pub(crate) async fn get(&self, name: &str) -> Result<Listed, ActError> {
+    pub(crate) async fn get(&self, name: &str) -> Result<ListedIntegration, ActError> {
         let found = self.list().await?.into_iter().find(|one| one.name == name);
         found.ok_or_else(|| missing(name))
     }
@@ -129,12 +129,12 @@ impl Integrations {
     /// An integration without who is registered.
     pub(crate) async fn find(&self, name: &str) -> Result<Integration, ActError> {
         named(name)?;
-        self.kept.everything().await?.integrations.remove(name).ok_or_else(|| missing(name))
+        self.kept.content().await?.integrations.remove(name).ok_or_else(|| missing(name))
     }
 
     /// Whether everybody may register with an integration that has this API.
     pub(crate) async fn is_for_everybody(&self, provider: Provider, api_url: &str) -> Result<bool, ActError> {
-        let all = self.kept.everything().await?.integrations;
+        let all = self.kept.content().await?.integrations;
         Ok(all.values().any(|one| {
             (one.provider, &*one.api_url) == (provider, api_url)
                 && one.sharing_policy == SharingPolicy::AllUsersInAccount
@@ -150,7 +150,9 @@ impl Integrations {
                     Err(ActError::Wrong(format!("a runtime has at most {MOST} Git integrations")))
                 }
                 // Nobody is registered with what is new.
-                false => Changes::default().forget_tokens(name, all).keep_integration(name, integration),
+                false => {
+                    SecretChanges::default().forget_tokens(name, all).keep_integration(name, integration)
+                }
             })
             .await
     }
@@ -169,8 +171,8 @@ impl Integrations {
                 let api_url = api_url.unwrap_or(&before.api_url);
                 let after = Integration::new(before.provider, Some(api_url), sharing)?;
                 let changes = match after.api_url == before.api_url {
-                    true => Changes::default(),
-                    false => Changes::default().forget_tokens(name, all),
+                    true => SecretChanges::default(),
+                    false => SecretChanges::default().forget_tokens(name, all),
                 };
                 changes.keep_integration(name, &after)
             })
@@ -181,7 +183,7 @@ impl Integrations {
         named(name)?;
         self.kept
             .change(|all| match all.integrations.contains_key(name) {
-                true => Ok(Changes::default().forget_integration(name).forget_tokens(name, all)),
+                true => Ok(SecretChanges::default().forget_integration(name).forget_tokens(name, all)),
                 false => Err(missing(name)),
             })
             .await
@@ -202,7 +204,7 @@ impl Integrations {
     ) -> Result<(), ActError> {
         let (user, uid) = (account.name.clone(), account.uid()?.to_owned());
         let who = (username, token);
-        let Checked { person, expires } = integration
+        let CheckedToken { person, expires } = integration
             .provider
             .check(&integration.api_url, who, self.wanted(GitTokenType::UserToken), &self.calls)
             .await?;
@@ -211,7 +213,7 @@ impl Integrations {
         self.kept
             .change(|all| match all.integrations.get(name) {
                 Some(now) if now == integration => {
-                    Changes::default().forget_before(name, account, all).keep_token(name, &kept)
+                    SecretChanges::default().forget_before(name, account, all).keep_token(name, &kept)
                 }
                 _ => Err(ActError::Wrong(format!(
                     "the Git integration {name} was changed meanwhile: look at it and try again"
@@ -221,10 +223,10 @@ impl Integrations {
     }
 
     /// A person's token, as the provider of the integration takes it.
-    pub(super) async fn token_of(&self, name: &str, account: &Account) -> Result<Registered, ActError> {
+    pub(super) async fn token_of(&self, name: &str, account: &Account) -> Result<RegisteredToken, ActError> {
         let (user, uid) = (&*account.name, account.uid()?);
         named(name)?;
-        let mut all = self.kept.everything().await?;
+        let mut all = self.kept.content().await?;
         let integration = all.integrations.remove(name).ok_or_else(|| missing(name))?;
         let none = || unregistered(name, user);
         let kept = all.tokens_of(name).find(|token| token.uid == uid).ok_or_else(none)?;
@@ -237,12 +239,12 @@ impl Integrations {
                 "the token of '{user}' does not open any more, because the runtime's key is another by now: register it again"
             ))
         })?;
-        Ok(Registered { integration, username: kept.username.clone(), token })
+        Ok(RegisteredToken { integration, username: kept.username.clone(), token })
     }
 
     /// What the provider says of a person's token now.
     pub(crate) async fn check(&self, name: &str, account: Account) -> Result<GitToken, ActError> {
-        let Registered { integration, username, token } = self.token_of(name, &account).await?;
+        let RegisteredToken { integration, username, token } = self.token_of(name, &account).await?;
         let (who, of) = ((Some(&*username), &token), self.wanted(GitTokenType::UserToken));
         let found = integration.provider.check(&integration.api_url, who, of, &self.calls).await?;
         let expires_at = found.expires.map(|at| at.to_string());
@@ -254,14 +256,14 @@ impl Integrations {
         named(name)?;
         self.kept
             .change(|all| match all.tokens_of(name).any(|token| token.uid == uid) {
-                true => Ok(Changes::default().forget_token(name, uid)),
+                true => Ok(SecretChanges::default().forget_token(name, uid)),
                 false => Err(unregistered(name, user)),
             })
             .await
     }
 }
 
-impl Listed {
+impl ListedIntegration {
     /// As somebody sees it: without those who had their name before and are gone.
     pub(crate) fn seen_by(mut self, account: &Account) -> Self {
         self.users.retain(|one| !account.follows(&one.user, &one.uid));

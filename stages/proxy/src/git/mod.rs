@@ -21,12 +21,12 @@ mod token_type;
 
 pub(crate) use self::calls::Calls;
 pub(crate) use self::files::{
-    Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
+    Commit, CommitFile, CommitRequest, GitFile, GitFiles, GitOrganization, RepositoriesPage,
     RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,
 };
 pub(crate) use self::git_secret::{GitSecret, is_iv};
 pub(crate) use self::integration::{DEFAULT_INTEGRATION, Integration, SharingPolicy};
-pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
+pub(crate) use self::integrations::{GitToken, Integrations, ListedIntegration, ListedUser};
 pub(crate) use self::oauth::OAuth;
 pub use self::oauth::OAuthConfig;
 pub(crate) use self::offered::{CheckedGitToken, OfferedToken};

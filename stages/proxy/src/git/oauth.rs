@@ -66,7 +66,7 @@ struct Inner {
 
 /// What goes along with a browser.
 #[derive(Serialize, Deserialize)]
-struct Attempt {
+struct ConsentAttempt {
     /// The account of whoever began, and its name.
     uid: String,
     user: String,
@@ -81,7 +81,7 @@ struct Attempt {
 }
 
 /// The application, as its Secret has it.
-struct Application {
+struct OAuthApplication {
     id: String,
     secret: SecretString,
     url: Url,
@@ -125,7 +125,7 @@ impl OAuth {
         self.application(integration).await?;
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|_| ActError::Wrong("there are no random numbers".to_owned()))?;
-        let attempt = Attempt {
+        let attempt = ConsentAttempt {
             uid,
             user: user.to_owned(),
             integration: name.to_owned(),
@@ -146,7 +146,7 @@ impl OAuth {
         if attempt.user != user {
             return Err(unknown());
         }
-        let Application { id, url, .. } = self.read().await?;
+        let OAuthApplication { id, url, .. } = self.read().await?;
         let mut url = at(&url, "login/oauth/authorize");
         url.query_pairs_mut().extend_pairs([
             ("client_id", &*id),
@@ -165,7 +165,7 @@ impl OAuth {
         if code.is_empty() || code.len() > LONGEST || !code.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no code of GitHub: begin again");
         }
-        let back = Attempt { code: code.to_owned(), ..attempt };
+        let back = ConsentAttempt { code: code.to_owned(), ..attempt };
         self.0.git.sealer().await?.seal(BACK, &back.text()?)
     }
 
@@ -220,15 +220,15 @@ impl OAuth {
     }
 
     /// What was sealed, if it is not over.
-    async fn open(&self, place: &str, sealed: &str) -> Result<Attempt, ActError> {
+    async fn open(&self, place: &str, sealed: &str) -> Result<ConsentAttempt, ActError> {
         let opener = self.0.git.opener().await?.ok_or_else(unknown)?;
         let text = opener.open(place, sealed).map_err(|_| unknown())?;
-        let attempt: Attempt = serde_json::from_str(text.expose_secret()).map_err(|_| unknown())?;
+        let attempt: ConsentAttempt = serde_json::from_str(text.expose_secret()).map_err(|_| unknown())?;
         if attempt.is_over(Timestamp::now().as_second()) { Err(unknown()) } else { Ok(attempt) }
     }
 
     /// The application, where an integration is of its GitHub.
-    async fn application(&self, integration: &Integration) -> Result<Application, ActError> {
+    async fn application(&self, integration: &Integration) -> Result<OAuthApplication, ActError> {
         if integration.provider != Provider::GitHub {
             return wrong(format!(
                 "a browser gives a token of GITHUB alone, and this Git integration is of {}: register a token",
@@ -245,7 +245,7 @@ impl OAuth {
         Ok(application)
     }
 
-    async fn read(&self) -> Result<Application, ActError> {
+    async fn read(&self) -> Result<OAuthApplication, ActError> {
         let name = &self.config()?.secret;
         let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.0.git.kept.namespace);
         let act = "read the OAuth application";
@@ -267,7 +267,7 @@ impl OAuth {
             |error: &dyn std::fmt::Display| ActError::Wrong(format!("the url of the Secret {name}: {error}"));
         Provider::GitHub.api(Some(&url)).map_err(|error| unfit(&error))?;
         let url = Url::parse(&url).map_err(|error| unfit(&error))?;
-        Ok(Application { id, secret: secret.into(), url })
+        Ok(OAuthApplication { id, secret: secret.into(), url })
     }
 
     async fn exchange(&self, url: &Url, body: &[(&str, &str)]) -> Result<TokenResponse, ActError> {
@@ -292,7 +292,7 @@ impl OAuth {
     }
 }
 
-impl Attempt {
+impl ConsentAttempt {
     fn is_over(&self, now: i64) -> bool {
         self.until <= now
     }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_over_after_its_time_and_is_read_as_it_was_written() {
-        let of = |code: &str| Attempt {
+        let of = |code: &str| ConsentAttempt {
             uid: "1f".to_owned(),
             user: "ada".to_owned(),
             integration: "default".to_owned(),
@@ -335,7 +335,8 @@ mod tests {
         };
         assert!(!of("").is_over(599) && of("").is_over(600));
         for code in ["", "c"] {
-            let read: Attempt = serde_json::from_str(of(code).text().unwrap().expose_secret()).unwrap();
+            let read: ConsentAttempt =
+                serde_json::from_str(of(code).text().unwrap().expose_secret()).unwrap();
             assert_eq!((&*read.uid, &*read.user, &*read.code, read.until), ("1f", "ada", code, 600));
         }
     }

@@ -4,7 +4,7 @@ use pipeline_core::SecretString;
 
 use super::calls::Calls;
 use super::files::GitOrganization;
-use super::forge::{Checked, Forge};
+use super::forge::{CheckedToken, Forge};
 use super::integrations::Integrations;
 use super::provider::Provider;
 use super::token_type::GitTokenType;
@@ -35,7 +35,7 @@ impl OfferedToken {
     }
 
     /// Whose it is, and until when, if it may what is wanted of its kind.
-    pub(super) async fn checked(&self, git: &Integrations) -> Result<Checked, ActError> {
+    pub(super) async fn checked(&self, git: &Integrations) -> Result<CheckedToken, ActError> {
         self.provider.check(&self.api_url, self.who(), git.wanted(self.of), &git.calls).await
     }
 
@@ -70,9 +70,9 @@ pub(crate) struct CheckedGitToken {
     expires_at: Option<String>,
 }
 
-impl From<Checked> for CheckedGitToken {
-    fn from(of: Checked) -> Self {
-        let Checked { person, expires } = of;
+impl From<CheckedToken> for CheckedGitToken {
+    fn from(of: CheckedToken) -> Self {
+        let CheckedToken { person, expires } = of;
         Self { username: person.username, expires_at: expires.map(|at| at.to_string()) }
     }
 }

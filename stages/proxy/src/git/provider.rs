@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stages_client::{Target, Url};
 
 use super::calls::Calls;
-use super::forge::{Checked, Forge};
+use super::forge::{CheckedToken, Forge};
 use super::token_type::GitTokenType;
 use crate::error::ActError;
 
@@ -122,7 +122,7 @@ impl Provider {
         (username, token): (Option<&str>, &SecretString),
         of: Option<GitTokenType>,
         calls: &Calls,
-    ) -> Result<Checked, ActError> {
+    ) -> Result<CheckedToken, ActError> {
         let text = token.expose_secret();
         if text.is_empty() || text.len() > 4_096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no token: it is empty, too long, or holds what no token holds");

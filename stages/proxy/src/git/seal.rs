@@ -21,7 +21,7 @@ const VERSION: &str = "1";
 const NONCE: usize = 12;
 
 /// What a key is derived of.
-pub(super) struct Keys {
+pub(super) struct KeyMaterial {
     /// The platform's.
     pub(super) store_key: SecretString,
     /// The runtime's.
@@ -37,14 +37,14 @@ pub(super) struct Sealer {
 
 /// Why a text does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(super) enum UnsealError {
     /// The key is another by now.
     OtherKey,
     /// It is not what was sealed, or stands where it was not sealed for.
     Spoiled,
 }
 
-impl Keys {
+impl KeyMaterial {
     pub(super) fn sealer(&self) -> Result<Sealer, ActError> {
         let failed = || ActError::Wrong("the store key gives no key to seal with".to_owned());
         let salt = self.iv.expose_secret().as_bytes();
@@ -68,21 +68,21 @@ impl Sealer {
         Ok(format!("{VERSION}.{}.{text}", self.name))
     }
 
-    pub(super) fn open(&self, place: &str, sealed: &str) -> Result<SecretString, Closed> {
+    pub(super) fn open(&self, place: &str, sealed: &str) -> Result<SecretString, UnsealError> {
         let mut parts = sealed.splitn(3, '.');
         let (version, name, text) = (parts.next(), parts.next(), parts.next());
         if version != Some(VERSION) {
-            return Err(Closed::Spoiled);
+            return Err(UnsealError::Spoiled);
         }
         if name != Some(&*self.name) {
-            return Err(Closed::OtherKey);
+            return Err(UnsealError::OtherKey);
         }
-        let bytes = STANDARD.decode(text.unwrap_or_default()).map_err(|_| Closed::Spoiled)?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE).ok_or(Closed::Spoiled)?;
-        let nonce: [u8; NONCE] = nonce.try_into().map_err(|_| Closed::Spoiled)?;
+        let bytes = STANDARD.decode(text.unwrap_or_default()).map_err(|_| UnsealError::Spoiled)?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE).ok_or(UnsealError::Spoiled)?;
+        let nonce: [u8; NONCE] = nonce.try_into().map_err(|_| UnsealError::Spoiled)?;
         let payload = Payload { msg: sealed, aad: place.as_bytes() };
-        let token = self.cipher.decrypt(&nonce.into(), payload).map_err(|_| Closed::Spoiled)?;
-        String::from_utf8(token).map(SecretString::from).map_err(|_| Closed::Spoiled)
+        let token = self.cipher.decrypt(&nonce.into(), payload).map_err(|_| UnsealError::Spoiled)?;
+        String::from_utf8(token).map(SecretString::from).map_err(|_| UnsealError::Spoiled)
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn sealer(store_key: &str, iv: &str) -> Sealer {
-        Keys { store_key: store_key.into(), iv: iv.into() }.sealer().unwrap()
+        KeyMaterial { store_key: store_key.into(), iv: iv.into() }.sealer().unwrap()
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let sealed = one.seal("default/ada", &token).unwrap();
         assert!(!sealed.contains("canary"));
         assert_eq!(one.open("default/ada", &sealed).unwrap().expose_secret(), "canary-token");
-        assert_eq!(one.open("default/lin", &sealed).unwrap_err(), Closed::Spoiled);
+        assert_eq!(one.open("default/lin", &sealed).unwrap_err(), UnsealError::Spoiled);
         assert_ne!(
             one.seal("default/ada", &token).unwrap(),
             sealed,
@@ -113,7 +113,7 @@ mod tests {
         let one = sealer("key", "iv");
         let sealed = one.seal("default/ada", &"canary-token".into()).unwrap();
         for other in [sealer("another", "iv"), sealer("key", "another")] {
-            assert_eq!(other.open("default/ada", &sealed).unwrap_err(), Closed::OtherKey);
+            assert_eq!(other.open("default/ada", &sealed).unwrap_err(), UnsealError::OtherKey);
         }
         let (head, text) = sealed.rsplit_once('.').unwrap();
         let mut bytes = STANDARD.decode(text).unwrap();
@@ -122,6 +122,6 @@ mod tests {
         for spoiled in [&*spoiled, head, "", "2.aaaa.bbbb", &format!("{head}.AAAA")] {
             assert!(one.open("default/ada", spoiled).is_err(), "{spoiled}");
         }
-        assert_eq!(one.open("default/ada", &spoiled).unwrap_err(), Closed::Spoiled);
+        assert_eq!(one.open("default/ada", &spoiled).unwrap_err(), UnsealError::Spoiled);
     }
 }

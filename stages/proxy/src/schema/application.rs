@@ -6,7 +6,7 @@ use pipeline_redact::Redactor;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::rendered::{Called, Rendered, moved, names};
+use crate::rendered::{ObjectName, Rendered, moved, names};
 
 /// How a resource is.
 #[derive(SimpleObject, Deserialize, Default)]
@@ -183,7 +183,7 @@ impl ManagedResource {
     pub(crate) fn at(mut self, rendered: &mut Rendered, redactor: &Redactor) -> Self {
         let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
         let (group, namespace) = (text(&self.group), text(&self.namespace));
-        let called = Called { group: &group, kind: &self.kind, namespace: &namespace, name: &self.name };
+        let called = ObjectName { group: &group, kind: &self.kind, namespace: &namespace, name: &self.name };
         let Some(then) = rendered.take(called) else {
             return Self { target_state: None, predicted_live_state: None, ..self };
         };

@@ -6,8 +6,8 @@ use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
 use crate::git::{
-    Change, CommitFile, DEFAULT_INTEGRATION, GitTokenType, Listed, ListedUser, Provider, RequestedPull,
-    SharingPolicy,
+    CommitFile, CommitRequest, DEFAULT_INTEGRATION, GitTokenType, ListedIntegration, ListedUser, Provider,
+    RequestedPull, SharingPolicy,
 };
 use crate::schema::git_token::{GitAuthDetails, unrefreshed};
 
@@ -223,8 +223,8 @@ impl CreatePullRequestArgs {
 }
 
 impl CommitFilesArgs {
-    pub(crate) fn change(self) -> Change {
-        Change {
+    pub(crate) fn change(self) -> CommitRequest {
+        CommitRequest {
             branch: self.branch_name,
             base: self.base_ref,
             target: self.target_branch,
@@ -237,9 +237,9 @@ impl CommitFilesArgs {
 }
 
 impl DeleteFilesArgs {
-    pub(crate) fn change(self) -> Change {
+    pub(crate) fn change(self) -> CommitRequest {
         let deleted = |path| NewFile { path, content: Content::Deleted, revision: None };
-        Change {
+        CommitRequest {
             branch: self.branch_name,
             base: self.base_ref,
             target: self.target_branch,
@@ -280,10 +280,10 @@ impl RegisterToGitIntegrationArgs {
     }
 }
 
-impl From<Listed> for GitIntegration {
-    fn from(listed: Listed) -> Self {
+impl From<ListedIntegration> for GitIntegration {
+    fn from(listed: ListedIntegration) -> Self {
         let provider = listed.provider();
-        let Listed { name, integration, users } = listed;
+        let ListedIntegration { name, integration, users } = listed;
         let user = |of: ListedUser| GitIntegrationUser {
             user_id: of.user,
             is_valid: of.is_valid,

@@ -4,8 +4,8 @@ use async_graphql::{Context, InputObject, Result};
 use pipeline_core::SecretString;
 
 use super::git::given;
-use super::{caller, works};
-use crate::dispatcher::About;
+use super::{caller, services};
+use crate::dispatcher::Invocation;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{GitTokenType, NewRuntimeToken, OfferedToken, Provider};
@@ -72,13 +72,13 @@ pub(super) async fn offering(
     context: &Context<'_>,
     operation: Operation,
     offered: &OfferedToken,
-) -> Result<About> {
-    let (works, about) = (works(context)?, About::new(operation, Subject::default()));
-    let looked = works.git.is_for_everybody(offered.provider, &offered.api_url);
-    let looked = works.dispatcher.read(caller(context)?, about.clone(), looked).await;
+) -> Result<Invocation> {
+    let (services, invocation) = (services(context)?, Invocation::new(operation, Subject::default()));
+    let looked = services.git.is_for_everybody(offered.provider, &offered.api_url);
+    let looked = services.dispatcher.read(caller(context)?, invocation.clone(), looked).await;
     Ok(match looked.map_err(|error| error.graphql())? {
-        true => about,
-        false => About { operation: about.operation.of_admins(), ..about },
+        true => invocation,
+        false => Invocation { operation: invocation.operation.of_admins(), ..invocation },
     })
 }
 

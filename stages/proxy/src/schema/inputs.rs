@@ -3,7 +3,7 @@
 use async_graphql::{Enum, InputObject};
 use serde::Serialize;
 
-use crate::argocd::Name;
+use crate::argocd::ApplicationName;
 use crate::error::ActError;
 use crate::gate::Subject;
 
@@ -221,8 +221,8 @@ impl ApplicationId {
         Subject { runtime, namespace, name: Some(name) }
     }
 
-    pub(crate) fn name(&self) -> Name {
-        Name { namespace: self.namespace.clone(), name: self.name.clone() }
+    pub(crate) fn name(&self) -> ApplicationName {
+        ApplicationName { namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 

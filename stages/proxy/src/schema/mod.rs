@@ -41,7 +41,7 @@ const COMPLEXITY: usize = 500;
 const DIRECTIVES: usize = 8;
 
 /// All that resolvers work with.
-pub(crate) struct Works {
+pub(crate) struct Services {
     pub(crate) dispatcher: Dispatcher,
     pub(crate) argocd: Arc<ArgoCd>,
     pub(crate) rollouts: Rollouts,
@@ -116,8 +116,8 @@ fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, s
         .disable_suggestions()
 }
 
-pub(crate) fn build(works: Works) -> Schema {
-    builder().data(works).finish()
+pub(crate) fn build(services: Services) -> Schema {
+    builder().data(services).finish()
 }
 
 /// The schema, in the language that schemas are written in.
@@ -126,8 +126,8 @@ pub fn sdl() -> String {
     builder().finish().sdl()
 }
 
-fn works<'c>(context: &Context<'c>) -> async_graphql::Result<&'c Works> {
-    context.data::<Works>()
+fn services<'c>(context: &Context<'c>) -> async_graphql::Result<&'c Services> {
+    context.data::<Services>()
 }
 
 fn caller<'c>(context: &Context<'c>) -> async_graphql::Result<&'c Caller> {

@@ -18,10 +18,10 @@ use super::runtime::{RuntimeStatus, VersionInfo};
 use super::sealing::SealingCertificate;
 use super::source::{ApplicationDetailsSourceInput, RepositoryAppDetailsOutput, ValidateApplicationArgs};
 use super::workflow::Workflow;
-use super::{Works, caller, works};
+use super::{Services, caller, services};
 use crate::VERSION;
 use crate::account::Account;
-use crate::dispatcher::About;
+use crate::dispatcher::Invocation;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{
@@ -44,10 +44,10 @@ async fn read<T>(
     context: &Context<'_>,
     operation: Operation,
     subject: Subject,
-    doing: impl AsyncFnOnce(&Works) -> std::result::Result<T, ActError>,
+    doing: impl AsyncFnOnce(&Services) -> std::result::Result<T, ActError>,
 ) -> Result<T> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    let done = works.dispatcher.read(caller, About::new(operation, subject), doing(works)).await;
+    let (services, caller) = (services(context)?, caller(context)?);
+    let done = services.dispatcher.read(caller, Invocation::new(operation, subject), doing(services)).await;
     done.map_err(|error| error.graphql())
 }
 
@@ -55,11 +55,11 @@ async fn read<T>(
 async fn read_git<T>(
     context: &Context<'_>,
     operation: Operation,
-    doing: impl AsyncFnOnce(&Works, Account) -> std::result::Result<T, ActError>,
+    doing: impl AsyncFnOnce(&Services, Account) -> std::result::Result<T, ActError>,
 ) -> Result<T> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    let about = About::new(operation, runtime());
-    let done = works.dispatcher.read_as(caller, about, async |who| doing(works, who).await).await;
+    let (services, caller) = (services(context)?, caller(context)?);
+    let invocation = Invocation::new(operation, runtime());
+    let done = services.dispatcher.read_as(caller, invocation, async |who| doing(services, who).await).await;
     done.map_err(|error| error.graphql())
 }
 
@@ -72,8 +72,8 @@ fn runtime() -> Subject {
 impl Query {
     /// What this is.
     async fn version_info(&self, context: &Context<'_>) -> Result<VersionInfo> {
-        read(context, Operation::VERSION_INFO, runtime(), async |works| {
-            let platform_host = works.platform.client.host().to_string();
+        read(context, Operation::VERSION_INFO, runtime(), async |services| {
+            let platform_host = services.platform.client.host().to_string();
             let version = VERSION.to_owned();
             Ok(VersionInfo { version, platform_host, platform_version: None })
         })
@@ -82,14 +82,16 @@ impl Query {
 
     /// What the app proxy found of its runtime when it looked last.
     async fn runtime_status(&self, context: &Context<'_>) -> Result<RuntimeStatus> {
-        read(context, Operation::RUNTIME_STATUS, runtime(), async |works| Ok(works.status.borrow().clone()))
-            .await
+        read(context, Operation::RUNTIME_STATUS, runtime(), async |services| {
+            Ok(services.status.borrow().clone())
+        })
+        .await
     }
 
     /// What Secrets are sealed with, so that they need not leave where they are typed.
     async fn sealing_certificate(&self, context: &Context<'_>) -> Result<SealingCertificate> {
-        read(context, Operation::SEALING_CERTIFICATE, runtime(), async |works| {
-            Ok(SealingCertificate { pem: works.sealing.certificate().await? })
+        read(context, Operation::SEALING_CERTIFICATE, runtime(), async |services| {
+            Ok(SealingCertificate { pem: services.sealing.certificate().await? })
         })
         .await
     }
@@ -101,8 +103,8 @@ impl Query {
         application: ApplicationId,
     ) -> Result<ApplicationTree> {
         let app = application.name();
-        read(context, Operation::RESOURCE_TREE, application.subject(), async |works| {
-            works.argocd.tree(&app).await
+        read(context, Operation::RESOURCE_TREE, application.subject(), async |services| {
+            services.argocd.tree(&app).await
         })
         .await
     }
@@ -114,9 +116,9 @@ impl Query {
         application: ApplicationId,
     ) -> Result<Vec<ManagedResource>> {
         let app = application.name();
-        read(context, Operation::MANAGED_RESOURCES, application.subject(), async |works| {
-            let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
-            Ok(all.items.into_iter().map(|one| one.redacted(works.argocd.redactor())).collect())
+        read(context, Operation::MANAGED_RESOURCES, application.subject(), async |services| {
+            let all: Items<ManagedResource> = services.argocd.managed(&app).await?;
+            Ok(all.items.into_iter().map(|one| one.redacted(services.argocd.redactor())).collect())
         })
         .await
     }
@@ -133,9 +135,9 @@ impl Query {
         >,
     ) -> Result<Vec<ResourceDiff>> {
         let app = application.name();
-        read(context, Operation::APPLICATION_DIFF, application.subject(), async |works| {
-            let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
-            let redactor = works.argocd.redactor();
+        read(context, Operation::APPLICATION_DIFF, application.subject(), async |services| {
+            let all: Items<ManagedResource> = services.argocd.managed(&app).await?;
+            let redactor = services.argocd.redactor();
             let all = all.items.into_iter().map(|one| one.redacted(redactor));
             let one = revision.filter(|revision| !revision.is_empty());
             let revisions = match (one, revisions.unwrap_or_default()) {
@@ -146,7 +148,7 @@ impl Query {
             if revisions.is_empty() {
                 return Ok(all.filter_map(ManagedResource::diff).collect());
             }
-            let mut rendered = works.argocd.rendered(&app, &revisions).await?;
+            let mut rendered = services.argocd.rendered(&app, &revisions).await?;
             let all: Vec<_> = all.map(|one| one.at(&mut rendered, redactor)).collect();
             let new = rendered.rest().map(|manifest| ManagedResource::new_at(&manifest, redactor));
             Ok(all.into_iter().chain(new).filter_map(ManagedResource::diff).collect())
@@ -161,8 +163,8 @@ impl Query {
         application: ApplicationId,
     ) -> Result<Vec<HistoryEntry>> {
         let app = application.name();
-        read(context, Operation::APPLICATION_HISTORY, application.subject(), async |works| {
-            works.argocd.application(&app).await.map(|found| HistoryEntry::all(&found))
+        read(context, Operation::APPLICATION_HISTORY, application.subject(), async |services| {
+            services.argocd.application(&app).await.map(|found| HistoryEntry::all(&found))
         })
         .await
     }
@@ -175,18 +177,18 @@ impl Query {
         resource: Option<ResourceId>,
     ) -> Result<Vec<Event>> {
         let app = application.name();
-        read(context, Operation::APPLICATION_EVENTS, application.subject(), async |works| {
+        read(context, Operation::APPLICATION_EVENTS, application.subject(), async |services| {
             let query = match resource {
                 Some(of) => {
                     let object = (&*of.namespace, &*of.name);
                     // Of an object without its uid Argo CD knows no events.
-                    let uid = works.argocd.uid(&app, (&of.group, &of.kind), object).await?;
+                    let uid = services.argocd.uid(&app, (&of.group, &of.kind), object).await?;
                     vec![("resourceNamespace", of.namespace), ("resourceName", of.name), ("resourceUID", uid)]
                 }
                 None => Vec::new(),
             };
-            let all: Items<Value> = works.argocd.events(&app, query).await?;
-            let redactor = works.argocd.redactor();
+            let all: Items<Value> = services.argocd.events(&app, query).await?;
+            let redactor = services.argocd.redactor();
             let mut all: Vec<Event> = all.items.iter().map(|one| Event::of(one, redactor)).collect();
             all.sort_by_key(|event| std::cmp::Reverse(event.at()));
             Ok(all)
@@ -202,8 +204,8 @@ impl Query {
         resource: ResourceId,
     ) -> Result<Vec<ResourceAction>> {
         let app = application.name();
-        read(context, Operation::RESOURCE_ACTIONS, application.subject(), async |works| {
-            let found: Actions = works.argocd.actions(&app, resource.query()).await?;
+        read(context, Operation::RESOURCE_ACTIONS, application.subject(), async |services| {
+            let found: Actions = services.argocd.actions(&app, resource.query()).await?;
             Ok(found.actions)
         })
         .await
@@ -217,9 +219,9 @@ impl Query {
         resource: Option<ResourceId>,
     ) -> Result<Vec<DeepLink>> {
         let app = application.name();
-        read(context, Operation::APPLICATION_LINKS, application.subject(), async |works| {
-            let all: Items<DeepLink> = works.argocd.links(&app, resource.map(|of| of.query())).await?;
-            let redactor = works.argocd.redactor();
+        read(context, Operation::APPLICATION_LINKS, application.subject(), async |services| {
+            let all: Items<DeepLink> = services.argocd.links(&app, resource.map(|of| of.query())).await?;
+            let redactor = services.argocd.redactor();
             Ok(all.items.into_iter().filter_map(|one| one.redacted(redactor)).collect())
         })
         .await
@@ -233,10 +235,11 @@ impl Query {
         source: ApplicationDetailsSourceInput,
         #[graphql(desc = "None: `default`.")] project: Option<String>,
     ) -> Result<RepositoryAppDetailsOutput> {
-        read(context, Operation::REPOSITORY_APP_DETAILS, application.subject(), async |works| {
+        read(context, Operation::REPOSITORY_APP_DETAILS, application.subject(), async |services| {
             let details = source.details(&application, project.as_deref())?;
-            let found: RepositoryAppDetailsOutput = works.argocd.details(&source.repo_url, details).await?;
-            Ok(found.redacted(works.argocd.redactor()))
+            let found: RepositoryAppDetailsOutput =
+                services.argocd.details(&source.repo_url, details).await?;
+            Ok(found.redacted(services.argocd.redactor()))
         })
         .await
     }
@@ -248,9 +251,9 @@ impl Query {
         application: ApplicationId,
         args: ValidateApplicationArgs,
     ) -> Result<Vec<ApplicationProblem>> {
-        read(context, Operation::VALIDATE_APPLICATION, application.subject(), async |works| {
+        read(context, Operation::VALIDATE_APPLICATION, application.subject(), async |services| {
             let proposed = args.proposed(&application)?;
-            Box::pin(proposed.problems(&works.argocd)).await
+            Box::pin(proposed.problems(&services.argocd)).await
         })
         .await
     }
@@ -263,9 +266,9 @@ impl Query {
         rollout: ObjectId,
     ) -> Result<Rollout> {
         let app = application.name();
-        read(context, Operation::ROLLOUT, application.subject(), async |works| {
-            let found = works.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
-            let revisions = works.rollouts.revisions(&found).await?;
+        read(context, Operation::ROLLOUT, application.subject(), async |services| {
+            let found = services.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
+            let revisions = services.rollouts.revisions(&found).await?;
             Ok(Rollout::of(&found, &revisions))
         })
         .await
@@ -279,9 +282,9 @@ impl Query {
         rollout: ObjectId,
     ) -> Result<Vec<AnalysisRun>> {
         let app = application.name();
-        read(context, Operation::ANALYSIS_RUNS, application.subject(), async |works| {
-            let found = works.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
-            let runs = works.rollouts.analysis_runs(&found).await?;
+        read(context, Operation::ANALYSIS_RUNS, application.subject(), async |services| {
+            let found = services.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
+            let runs = services.rollouts.analysis_runs(&found).await?;
             Ok(runs.iter().map(AnalysisRun::of).collect())
         })
         .await
@@ -296,9 +299,9 @@ impl Query {
         #[graphql(desc = "Those that have all of these, each as KEY=VALUE.")] labels: Option<Vec<String>>,
     ) -> Result<Vec<Workflow>> {
         let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
-        read(context, Operation::WORKFLOW_LIST, subject, async |works| {
+        read(context, Operation::WORKFLOW_LIST, subject, async |services| {
             let first = first.map_or(FIRST, |first| usize::try_from(first).unwrap_or(MOST).min(MOST));
-            let found = works.workflows.list(&namespace, &labels.unwrap_or_default(), first).await?;
+            let found = services.workflows.list(&namespace, &labels.unwrap_or_default(), first).await?;
             Ok(found.iter().map(Workflow::of).collect())
         })
         .await
@@ -312,16 +315,16 @@ impl Query {
         workflow_name: String,
     ) -> Result<Workflow> {
         let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
-        read(context, Operation::WORKFLOW, subject, async |works| {
-            works.workflows.get(&namespace, &workflow_name).await.map(|found| Workflow::of(&found))
+        read(context, Operation::WORKFLOW, subject, async |services| {
+            services.workflows.get(&namespace, &workflow_name).await.map(|found| Workflow::of(&found))
         })
         .await
     }
 
     /// Git integrations, and who is registered with them.
     async fn git_integrations(&self, context: &Context<'_>) -> Result<Vec<GitIntegration>> {
-        read_git(context, Operation::GIT_INTEGRATIONS, async |works, who| {
-            let all = works.git.list().await?.into_iter();
+        read_git(context, Operation::GIT_INTEGRATIONS, async |services, who| {
+            let all = services.git.list().await?.into_iter();
             Ok(all.map(|one| one.seen_by(&who).into()).collect())
         })
         .await
@@ -330,8 +333,8 @@ impl Query {
     /// One Git integration; none named: `default`.
     async fn git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<GitIntegration> {
         let name = or_default(name);
-        read_git(context, Operation::GIT_INTEGRATION, async |works, who| {
-            works.git.get(&name).await.map(|one| one.seen_by(&who).into())
+        read_git(context, Operation::GIT_INTEGRATION, async |services, who| {
+            services.git.get(&name).await.map(|one| one.seen_by(&who).into())
         })
         .await
     }
@@ -339,8 +342,10 @@ impl Query {
     /// The token that whoever asks registered, once its provider says that it may enough still.
     async fn git_token(&self, context: &Context<'_>, integration_name: Option<String>) -> Result<GitToken> {
         let integration = or_default(integration_name);
-        read_git(context, Operation::GIT_TOKEN, async |works, who| works.git.check(&integration, who).await)
-            .await
+        read_git(context, Operation::GIT_TOKEN, async |services, who| {
+            services.git.check(&integration, who).await
+        })
+        .await
     }
 
     /// Whose a token is, once its provider says that it may enough; it is not kept. At an address that no Git integration of everybody
@@ -351,9 +356,9 @@ impl Query {
         args: ValidateGitProviderArgs,
     ) -> Result<CheckedGitToken> {
         let offered = args.read().map_err(|error| error.graphql())?;
-        let about = offering(context, Operation::VALIDATE_GIT, &offered).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let checked = works.dispatcher.read(caller, about, offered.check(&works.git)).await;
+        let invocation = offering(context, Operation::VALIDATE_GIT, &offered).await?;
+        let (services, caller) = (services(context)?, caller(context)?);
+        let checked = services.dispatcher.read(caller, invocation, offered.check(&services.git)).await;
         checked.map_err(|error| error.graphql())
     }
 
@@ -365,8 +370,8 @@ impl Query {
     ) -> Result<RepositoriesPage> {
         let args = args.unwrap_or_default();
         let integration = or_default(args.integration_name);
-        read_git(context, Operation::GIT_REPOSITORIES, async |works, who| {
-            works.files.repositories(&who, &integration, (args.page, args.limit)).await
+        read_git(context, Operation::GIT_REPOSITORIES, async |services, who| {
+            services.files.repositories(&who, &integration, (args.page, args.limit)).await
         })
         .await
     }
@@ -381,14 +386,17 @@ impl Query {
         let GitOrganizationsArgs { integration_name, auth_details } = args.unwrap_or_default();
         if let Some(details) = auth_details {
             let offered = details.read().map_err(|error| error.graphql())?;
-            let about = offering(context, Operation::GIT_ORGANIZATIONS, &offered).await?;
-            let (works, caller) = (works(context)?, caller(context)?);
-            let found = works.dispatcher.read(caller, about, offered.organizations(&works.git.calls)).await;
+            let invocation = offering(context, Operation::GIT_ORGANIZATIONS, &offered).await?;
+            let (services, caller) = (services(context)?, caller(context)?);
+            let found = services
+                .dispatcher
+                .read(caller, invocation, offered.organizations(&services.git.calls))
+                .await;
             return found.map_err(|error| error.graphql());
         }
         let integration = or_default(integration_name);
-        read_git(context, Operation::GIT_ORGANIZATIONS, async |works, who| {
-            works.files.organizations(&who, &integration).await
+        read_git(context, Operation::GIT_ORGANIZATIONS, async |services, who| {
+            services.files.organizations(&who, &integration).await
         })
         .await
     }
@@ -400,8 +408,8 @@ impl Query {
         args: RepositoryBranchesAndTagsArgs,
     ) -> Result<RepositoryBranchesAndTagsOutput> {
         let integration = or_default(args.integration_name);
-        read_git(context, Operation::REPOSITORY_BRANCHES, async |works, who| {
-            works.files.branches(&who, (&integration, &args.repo)).await
+        read_git(context, Operation::REPOSITORY_BRANCHES, async |services, who| {
+            services.files.branches(&who, (&integration, &args.repo)).await
         })
         .await
     }
@@ -414,8 +422,8 @@ impl Query {
     ) -> Result<RepositoryFiles> {
         let integration = or_default(args.integration_name);
         let at = (args.revision, args.path.unwrap_or_default());
-        read_git(context, Operation::REPOSITORY_FILES, async |works, who| {
-            works.files.list(&who, (&integration, &args.repo), at).await
+        read_git(context, Operation::REPOSITORY_FILES, async |services, who| {
+            services.files.list(&who, (&integration, &args.repo), at).await
         })
         .await
     }
@@ -424,8 +432,8 @@ impl Query {
     async fn read_file(&self, context: &Context<'_>, args: ReadFileArgs) -> Result<GitFile> {
         let integration = or_default(args.integration_name);
         let at = (args.revision, args.path);
-        read_git(context, Operation::READ_FILE, async |works, who| {
-            works.files.read(&who, (&integration, &args.repo), at).await
+        read_git(context, Operation::READ_FILE, async |services, who| {
+            services.files.read(&who, (&integration, &args.repo), at).await
         })
         .await
     }

@@ -12,15 +12,15 @@ use super::inputs::{
     WorkflowLogsOptionsInput,
 };
 use super::log::{ApplicationLogsResponse, ComponentLogResponse, WorkflowLogsResponse};
-use super::{Works, caller, works};
+use super::{Services, caller, services};
 use crate::component_logs::WantedLogs;
-use crate::dispatcher::{About, Caller};
+use crate::dispatcher::{Caller, Invocation};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::kubernetes_name::check_name;
-use crate::logs::{Following, Sender};
+use crate::logs::{LogSource, LogStream};
 use crate::operation::Operation;
-use crate::watched::Watched;
+use crate::stream_grant::StreamGrant;
 
 /// What is told as it comes.
 pub(crate) struct Subscription;
@@ -66,18 +66,19 @@ fn query_of_workflow(
 
 /// Begins a log for whoever may: `open` is asked for it, for so long at most.
 async fn follow<Opening>(
-    works: &Works,
+    services: &Services,
     caller: &Caller,
-    about: About,
-    sender: Sender,
+    invocation: Invocation,
+    source: LogSource,
     open: impl FnOnce(Duration) -> Opening,
-) -> std::result::Result<Following, ActError>
+) -> std::result::Result<LogStream, ActError>
 where
     Opening: Future<Output = std::result::Result<Opened, ActError>>,
 {
-    let watched = Watched::begin(&works.dispatcher, works.streams.place()?, caller, about).await?;
-    let opened = open(watched.longest()).await?;
-    Ok(Following { sender, opened, watched })
+    let grant =
+        StreamGrant::begin(&services.dispatcher, services.streams.place()?, caller, invocation).await?;
+    let opened = open(grant.longest()).await?;
+    Ok(LogStream { source, opened, grant })
 }
 
 /// A pod, as the audit log tells it.
@@ -126,18 +127,18 @@ impl Subscription {
         resource: Option<ResourceId>,
         options: Option<ApplicationLogsOptionsInput>,
     ) -> Result<impl Stream<Item = ApplicationLogsResponse>> {
-        let (works, caller) = (works(context)?, caller(context)?);
+        let (services, caller) = (services(context)?, caller(context)?);
         let detail = match (&pod_name, &resource) {
             (Some(pod), _) => pod_told(pod),
             (None, Some(of)) => of.place(),
             (None, None) => String::new(),
         };
-        let about = About::new(Operation::APPLICATION_LOGS, application.subject()).of(detail);
+        let invocation = Invocation::new(Operation::APPLICATION_LOGS, application.subject()).of(detail);
         let open = async |within| {
             let query = query((pod_name, container, resource), options.unwrap_or_default())?;
-            works.argocd.logs(&application.name(), query, within).await
+            services.argocd.logs(&application.name(), query, within).await
         };
-        let begun = follow(works, caller, about, Sender::ArgoCd, open).await;
+        let begun = follow(services, caller, invocation, LogSource::ArgoCd, open).await;
         Ok(begun.map_err(|error| error.graphql())?.items().map(ApplicationLogsResponse::from))
     }
 
@@ -152,16 +153,16 @@ impl Subscription {
         #[graphql(desc = "`main` without it.")] container: Option<String>,
         options: Option<WorkflowLogsOptionsInput>,
     ) -> Result<impl Stream<Item = WorkflowLogsResponse>> {
-        let (works, caller) = (works(context)?, caller(context)?);
+        let (services, caller) = (services(context)?, caller(context)?);
         let subject = Subject { namespace, name: Some(workflow_name), ..Subject::default() };
         let detail = pod_name.as_deref().map(pod_told).unwrap_or_default();
-        let about = About::new(Operation::WORKFLOW_LOGS, subject.clone()).of(detail);
+        let invocation = Invocation::new(Operation::WORKFLOW_LOGS, subject.clone()).of(detail);
         let open = async |within| {
             let query = query_of_workflow((pod_name, container), options.unwrap_or_default())?;
             let name = subject.name.as_deref().unwrap_or_default();
-            works.workflows.logs(&subject.namespace, name, &query, within).await
+            services.workflows.logs(&subject.namespace, name, &query, within).await
         };
-        let begun = follow(works, caller, about, Sender::Workflows, open).await;
+        let begun = follow(services, caller, invocation, LogSource::Workflows, open).await;
         Ok(begun.map_err(|error| error.graphql())?.items().map(WorkflowLogsResponse::from))
     }
 
@@ -173,14 +174,16 @@ impl Subscription {
         #[graphql(desc = "Such as `reporter`; none: all.")] component_name: Option<String>,
         options: Option<ComponentLogsOptionsInput>,
     ) -> Result<impl Stream<Item = ComponentLogResponse>> {
-        let (works, caller) = (works(context)?, caller(context)?);
-        let about = About::new(Operation::COMPONENT_LOGS, Subject::default());
-        let about = match &component_name {
-            Some(name) => about.of(format!("component {name}")),
-            None => about,
+        let (services, caller) = (services(context)?, caller(context)?);
+        let invocation = Invocation::new(Operation::COMPONENT_LOGS, Subject::default());
+        let invocation = match &component_name {
+            Some(name) => invocation.of(format!("component {name}")),
+            None => invocation,
         };
         let begun = async {
-            let watched = Watched::begin(&works.dispatcher, works.streams.place()?, caller, about).await?;
+            let grant =
+                StreamGrant::begin(&services.dispatcher, services.streams.place()?, caller, invocation)
+                    .await?;
             let options = options.unwrap_or_default();
             let wanted = WantedLogs {
                 component: component_name,
@@ -188,7 +191,7 @@ impl Subscription {
                 tail_lines: options.tail_lines.unwrap_or(LINES).clamp(1, MOST),
                 since_seconds: since(options.since_seconds, options.since_time.as_deref())?,
             };
-            works.components.clone().begin(wanted, watched).await
+            services.components.clone().begin(wanted, grant).await
         };
         let begun = begun.await.map_err(|error: ActError| error.graphql())?;
         Ok(begun.map(ComponentLogResponse::from))

@@ -40,7 +40,7 @@ pub(super) enum Scheme {
 }
 
 /// What is asked.
-pub(super) struct Asked<'a> {
+pub(super) struct ForgeRequest<'a> {
     /// Completes "the Git provider did not ...".
     act: &'static str,
     method: Method,
@@ -55,7 +55,7 @@ pub(super) struct ForgeResponse {
     body: Vec<u8>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ForgeRequest<'a> {
     pub(super) fn get(act: &'static str, path: &'a [&'a str]) -> Self {
         Self { act, method: Method::GET, path, query: Vec::new(), body: None }
     }
@@ -120,16 +120,19 @@ impl Api {
         act: &'static str,
         path: &[&str],
     ) -> Result<T, ActError> {
-        self.ask(Asked::get(act, path)).await?.read()
+        self.ask(ForgeRequest::get(act, path)).await?.read()
     }
 
-    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<ForgeResponse, ActError> {
+    pub(super) async fn ask(&self, asked: ForgeRequest<'_>) -> Result<ForgeResponse, ActError> {
         let act = asked.act;
         self.try_ask(&asked).await?.map_err(|reply| self.refused(act, reply))
     }
 
     /// As [`Self::ask`], of what a refusal tells something.
-    pub(super) async fn try_ask(&self, asked: &Asked<'_>) -> Result<Result<ForgeResponse, Reply>, ActError> {
+    pub(super) async fn try_ask(
+        &self,
+        asked: &ForgeRequest<'_>,
+    ) -> Result<Result<ForgeResponse, Reply>, ActError> {
         let act = asked.act;
         let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
         let request = self.client.request(act, asked.method.clone(), asked.path).map_err(away)?;

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::api::{Api, Asked};
-use super::{ACT, Checked, PEER, Person, ProviderApi};
+use super::api::{Api, ForgeRequest};
+use super::{ACT, CheckedToken, PEER, Person, ProviderApi};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -134,12 +134,12 @@ impl Bitbucket {
         Person { name: name.unwrap_or_else(|| self.username.clone()), email, username: self.username.clone() }
     }
 
-    async fn page<T: DeserializeOwned>(&self, asked: Asked<'_>) -> Result<Page<T>, ActError> {
+    async fn page<T: DeserializeOwned>(&self, asked: ForgeRequest<'_>) -> Result<Page<T>, ActError> {
         self.api.ask(asked).await?.read()
     }
 
     async fn workspaces(&self) -> Result<Vec<String>, ActError> {
-        let asked = Asked::get(ACT.organizations, &["user", "workspaces"]).with("pagelen", WORKSPACES);
+        let asked = ForgeRequest::get(ACT.organizations, &["user", "workspaces"]).with("pagelen", WORKSPACES);
         let page: Page<Access> = self.page(asked).await?;
         let slug = |of| match of {
             Access::Within { workspace } | Access::Itself(workspace) => workspace.slug,
@@ -155,8 +155,8 @@ fn lacks(what: &str) -> ActError {
 }
 
 impl ProviderApi for Bitbucket {
-    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
-        let answer = self.api.ask(Asked::get(ACT.check, &["user"])).await?;
+    async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {
+        let answer = self.api.ask(ForgeRequest::get(ACT.check, &["user"])).await?;
         let Some(scopes) = answer.header("x-oauth-scopes") else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
         };
@@ -172,7 +172,7 @@ impl ProviderApi for Bitbucket {
                 return Err(lacks(what));
             }
         }
-        Ok(Checked::lasting(self.person(answer.read()?)))
+        Ok(CheckedToken::lasting(self.person(answer.read()?)))
     }
 
     async fn me(&self) -> Result<Person, ActError> {
@@ -186,7 +186,7 @@ impl ProviderApi for Bitbucket {
         for (number, workspace) in all.iter().enumerate() {
             let path = ["repositories", workspace.as_str()];
             let asked = |page: u32| {
-                let asked = Asked::get(ACT.list, &path).with("role", "member").with("sort", "slug");
+                let asked = ForgeRequest::get(ACT.list, &path).with("role", "member").with("sort", "slug");
                 asked.with("pagelen", limit).with("page", page)
             };
             let first: Page<Found> = self.page(asked(1)).await?;
@@ -229,7 +229,7 @@ impl ProviderApi for Bitbucket {
             quoted(&wanted.head),
             quoted(&wanted.base)
         );
-        let asked = Asked::get(ACT.opened, &path).with("q", filter).with("pagelen", 50);
+        let asked = ForgeRequest::get(ACT.opened, &path).with("q", filter).with("pagelen", 50);
         let page: Page<Pull> = self.page(asked).await?;
         Ok(page.values.into_iter().find(|pull| pull.is_of(wanted)).map(|pull| pull.of(wanted)))
     }
@@ -242,7 +242,7 @@ impl ProviderApi for Bitbucket {
             "title": wanted.title, "description": wanted.description,
             "source": side(&wanted.head), "destination": side(&wanted.base),
         });
-        let made: Pull = self.api.ask(Asked::post(ACT.open, &path, body)).await?.read()?;
+        let made: Pull = self.api.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
         Ok(made.of(wanted))
     }
 }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::api::{Api, Asked};
-use super::{ACT, Checked, PEER, Person, ProviderApi, given};
+use super::api::{Api, ForgeRequest};
+use super::{ACT, CheckedToken, PEER, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -99,7 +99,7 @@ struct Of {
 impl BitbucketServer {
     /// The name of whoever the token is of.
     async fn name(&self, act: &'static str) -> Result<String, ActError> {
-        let answer = self.0.ask(Asked::head(act, &["application-properties"])).await?;
+        let answer = self.0.ask(ForgeRequest::head(act, &["application-properties"])).await?;
         // A token that it does not know is nobody's, and may ask this all the same.
         match answer.header("x-ausername").filter(|name| !name.is_empty()) {
             // It stands there as in an address.
@@ -110,7 +110,7 @@ impl BitbucketServer {
 
     /// Whoever has this name, and what they are called in paths.
     async fn person(&self, name: String) -> Result<(Person, String), ActError> {
-        let asked = Asked::get(ACT.me, &["users"]).with("filter", &name).with("limit", PAGE);
+        let asked = ForgeRequest::get(ACT.me, &["users"]).with("filter", &name).with("limit", PAGE);
         let page: Page<User> = self.0.ask(asked).await?.read()?;
         let found = page.values.into_iter().find(|user| user.name.eq_ignore_ascii_case(&name));
         let (full, email, slug) =
@@ -124,7 +124,7 @@ impl BitbucketServer {
     async fn page<T: DeserializeOwned>(
         &self,
         number: u32,
-        asked: impl Fn() -> Asked<'static>,
+        asked: impl Fn() -> ForgeRequest<'static>,
     ) -> Result<(Vec<T>, bool), ActError> {
         let mut start = 0;
         for at in 1..=number.min(PAGES) {
@@ -146,7 +146,7 @@ impl BitbucketServer {
         // Servers before 7.5 know the second alone.
         for rest in [&["default-branch"][..], &["branches", "default"]] {
             let path = [&["projects", project, "repos", slug], rest].concat();
-            match self.0.try_ask(&Asked::get(ACT.find, &path)).await? {
+            match self.0.try_ask(&ForgeRequest::get(ACT.find, &path)).await? {
                 Ok(answer) => {
                     let branch = answer.read::<Branch>().map(|of| of.id).unwrap_or_default();
                     return Ok(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned());
@@ -161,12 +161,12 @@ impl BitbucketServer {
 
 impl ProviderApi for BitbucketServer {
     /// It says no scopes: that a repository of such a name is refused for its name says that one may be made.
-    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
+    async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {
         let name = self.name(ACT.check).await?;
         let (person, slug) = self.person(name).await?;
         let probe = json!({"name": "!invalid"});
         let path = ["users", &*slug, "repos"];
-        match self.0.try_ask(&Asked::post(ACT.check, &path, probe)).await? {
+        match self.0.try_ask(&ForgeRequest::post(ACT.check, &path, probe)).await? {
             Err(reply) if reply.status() == 400 => {}
             Err(reply) if reply.status() == 429 || reply.status() >= 500 => {
                 return Err(self.0.refused(ACT.check, reply));
@@ -177,7 +177,7 @@ impl ProviderApi for BitbucketServer {
                 ));
             }
         }
-        Ok(Checked::lasting(person))
+        Ok(CheckedToken::lasting(person))
     }
 
     async fn me(&self) -> Result<Person, ActError> {
@@ -186,7 +186,8 @@ impl ProviderApi for BitbucketServer {
     }
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
-        let asked = || Asked::get(ACT.list, &["repos"]).with("permission", "REPO_READ").with("limit", limit);
+        let asked =
+            || ForgeRequest::get(ACT.list, &["repos"]).with("permission", "REPO_READ").with("limit", limit);
         let (all, has_next) = self.page::<Found>(page, asked).await?;
         let read = all.into_iter().map(|one| one.repository(String::new())).collect::<Result<_, _>>()?;
         Ok((read, has_next))
@@ -204,7 +205,7 @@ impl ProviderApi for BitbucketServer {
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
-        let asked = || Asked::get(ACT.organizations, &["projects"]).with("limit", PAGE);
+        let asked = || ForgeRequest::get(ACT.organizations, &["projects"]).with("limit", PAGE);
         let (all, _) = self.page::<Project>(1, asked).await?;
         Ok(all.into_iter().map(|one| one.key).collect())
     }
@@ -218,7 +219,8 @@ impl ProviderApi for BitbucketServer {
         let path = ["projects", project, "repos", slug, "pull-requests"];
         let mut start = 0;
         for _ in 0..PAGES {
-            let asked = Asked::get(ACT.opened, &path).with("state", "OPEN").with("direction", "OUTGOING");
+            let asked =
+                ForgeRequest::get(ACT.opened, &path).with("state", "OPEN").with("direction", "OUTGOING");
             let asked = asked.with("at", format!("refs/heads/{}", wanted.head)).with("limit", PAGE);
             let page: Page<Pull> = self.0.ask(asked.with("start", start)).await?.read()?;
             if let Some(found) = page.values.into_iter().find(|pull| pull.is_of(wanted)) {
@@ -244,7 +246,7 @@ impl ProviderApi for BitbucketServer {
             "title": wanted.title, "description": wanted.description,
             "fromRef": side(&wanted.head), "toRef": side(&wanted.base),
         });
-        let made: Pull = self.0.ask(Asked::post(ACT.open, &path, body)).await?.read()?;
+        let made: Pull = self.0.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
         Ok(made.of(wanted))
     }
 }

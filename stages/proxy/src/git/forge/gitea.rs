@@ -4,9 +4,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::{Api, Asked};
+use super::api::{Api, ForgeRequest};
 use super::github_api::{self, Own, Pull};
-use super::{ACT, Checked, Person, ProviderApi, given};
+use super::{ACT, CheckedToken, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -77,16 +77,16 @@ fn lacks<T>(scope: &str) -> Result<T, ActError> {
 
 impl ProviderApi for Gitea {
     /// It says no scopes, and asks for them before it looks at what a request holds: an empty one is refused either way.
-    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
-        let asked = Asked::get(ACT.check, &["user"]);
+    async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {
+        let asked = ForgeRequest::get(ACT.check, &["user"]);
         let user = match self.0.try_ask(&asked).await? {
             Ok(answer) => answer.read()?,
             Err(reply) if reply.status() == 403 => return lacks("read:user"),
             Err(reply) => return Err(self.0.refused(ACT.check, reply)),
         };
-        let empty = Asked::post(ACT.check, &["repos", "migrate"], json!({}));
+        let empty = ForgeRequest::post(ACT.check, &["repos", "migrate"], json!({}));
         match self.0.try_ask(&empty).await? {
-            Err(reply) if reply.status() == 422 => Ok(Checked::lasting(self.person(user))),
+            Err(reply) if reply.status() == 422 => Ok(CheckedToken::lasting(self.person(user))),
             Err(reply) if reply.status() == 403 => lacks("write:repository"),
             Err(reply) => Err(self.0.refused(ACT.check, reply)),
             Ok(_) => lacks("write:repository"),
@@ -98,7 +98,7 @@ impl ProviderApi for Gitea {
     }
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
-        let asked = Asked::get(ACT.list, &["user", "repos"]).with("page", page).with("limit", limit);
+        let asked = ForgeRequest::get(ACT.list, &["user", "repos"]).with("page", page).with("limit", limit);
         github_api::repositories::<Found>(&self.0, asked).await
     }
 
@@ -111,7 +111,7 @@ impl ProviderApi for Gitea {
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
-        let asked = Asked::get(ACT.organizations, &["user", "orgs"]).with("limit", PAGE);
+        let asked = ForgeRequest::get(ACT.organizations, &["user", "orgs"]).with("limit", PAGE);
         let all: Vec<Organization> = self.0.ask(asked).await?.read()?;
         Ok(all.into_iter().map(|one| one.name).collect())
     }
@@ -123,7 +123,7 @@ impl ProviderApi for Gitea {
     ) -> Result<Option<PullRequest>, ActError> {
         let path = github_api::pulls(of);
         for page in 1..=PAGES {
-            let asked = Asked::get(ACT.opened, &path).with("state", "open");
+            let asked = ForgeRequest::get(ACT.opened, &path).with("state", "open");
             let answer = self.0.ask(asked.with("page", page).with("limit", PAGE)).await?;
             let all: Vec<Opened> = answer.read()?;
             if let Some(found) = all.into_iter().find(|one| one.is_of(wanted)) {

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use jiff::fmt::strtime;
 use serde::Deserialize;
 
-use super::api::{Api, Asked};
+use super::api::{Api, ForgeRequest};
 use super::github_api::{self, Own, Pull};
-use super::{ACT, Checked, Person, ProviderApi, given};
+use super::{ACT, CheckedToken, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -57,11 +57,11 @@ impl GitHub {
     }
 
     /// Whose the token is and until when, whatever it may; and what it may, where GitHub says so.
-    pub(super) async fn whose(&self) -> Result<(Checked, Option<String>), ActError> {
-        let answer = self.0.ask(Asked::get(ACT.check, &["user"])).await?;
+    pub(super) async fn whose(&self) -> Result<(CheckedToken, Option<String>), ActError> {
+        let answer = self.0.ask(ForgeRequest::get(ACT.check, &["user"])).await?;
         let person = self.person(answer.read()?);
         let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
-        Ok((Checked { person, expires }, answer.header("x-oauth-scopes").map(str::to_owned)))
+        Ok((CheckedToken { person, expires }, answer.header("x-oauth-scopes").map(str::to_owned)))
     }
 }
 
@@ -72,7 +72,7 @@ fn expiration(text: &str) -> Option<Timestamp> {
 }
 
 impl ProviderApi for GitHub {
-    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
+    async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
         let (checked, scopes) = self.whose().await?;
         let Some(scopes) = scopes else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
@@ -96,7 +96,8 @@ impl ProviderApi for GitHub {
     }
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
-        let asked = Asked::get(ACT.list, &["user", "repos"]).with("page", page).with("per_page", limit);
+        let asked =
+            ForgeRequest::get(ACT.list, &["user", "repos"]).with("page", page).with("per_page", limit);
         github_api::repositories::<Found>(&self.0, asked.with("sort", "full_name")).await
     }
 
@@ -109,7 +110,7 @@ impl ProviderApi for GitHub {
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
-        let asked = Asked::get(ACT.organizations, &["user", "orgs"]).with("per_page", 100);
+        let asked = ForgeRequest::get(ACT.organizations, &["user", "orgs"]).with("per_page", 100);
         let all: Vec<Organization> = self.0.ask(asked).await?.read()?;
         Ok(all.into_iter().map(|one| one.login).collect())
     }
@@ -121,7 +122,7 @@ impl ProviderApi for GitHub {
     ) -> Result<Option<PullRequest>, ActError> {
         let Some((owner, name)) = of.full_name.split_once('/') else { return Ok(None) };
         let path = ["repos", owner, name, "pulls"];
-        let asked = Asked::get(ACT.opened, &path).with("state", "open").with("base", &wanted.base);
+        let asked = ForgeRequest::get(ACT.opened, &path).with("state", "open").with("base", &wanted.base);
         // The name before the branch leaves out those of forks.
         let asked = asked.with("head", format!("{owner}:{}", wanted.head)).with("per_page", 1);
         let all: Vec<Pull> = self.0.ask(asked).await?.read()?;

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::ACT;
-use super::api::{Api, Asked};
+use super::api::{Api, ForgeRequest};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -86,7 +86,7 @@ impl Pull {
 /// A page of repositories, and whether another follows.
 pub(super) async fn repositories<T: DeserializeOwned + Into<Repository>>(
     api: &Api,
-    asked: Asked<'_>,
+    asked: ForgeRequest<'_>,
 ) -> Result<(Vec<Repository>, bool), ActError> {
     let answer = api.ask(asked).await?;
     let all: Vec<T> = answer.read()?;
@@ -116,6 +116,6 @@ pub(super) async fn open(
     let body = json!({
         "title": wanted.title, "head": wanted.head, "base": wanted.base, "body": wanted.description,
     });
-    let made: Pull = api.ask(Asked::post(ACT.open, &pulls(of), body)).await?.read()?;
+    let made: Pull = api.ask(ForgeRequest::post(ACT.open, &pulls(of), body)).await?.read()?;
     Ok(made.of(wanted))
 }

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::{Api, Asked, ForgeResponse};
-use super::{ACT, Checked, Person, ProviderApi, given};
+use super::api::{Api, ForgeRequest, ForgeResponse};
+use super::{ACT, CheckedToken, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -96,7 +96,7 @@ fn beginning(day: &str) -> Option<Timestamp> {
 }
 
 impl ProviderApi for GitLab {
-    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
+    async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
         let token: AccessToken = self.0.get(ACT.check, &["personal_access_tokens", "self"]).await?;
         let has = |scope: &str| token.scopes.iter().any(|one| one == scope);
         let lacks = match of {
@@ -119,7 +119,7 @@ impl ProviderApi for GitLab {
             }
             false => {
                 let expires = token.expires_at.as_deref().and_then(beginning);
-                Ok(Checked { person: self.person(user), expires })
+                Ok(CheckedToken { person: self.person(user), expires })
             }
         }
     }
@@ -129,7 +129,7 @@ impl ProviderApi for GitLab {
     }
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
-        let asked = Asked::get(ACT.list, &["projects"]).with("page", page).with("per_page", limit);
+        let asked = ForgeRequest::get(ACT.list, &["projects"]).with("page", page).with("per_page", limit);
         let asked = asked.with("membership", true).with("order_by", "path").with("sort", "asc");
         let answer: ForgeResponse = self.0.ask(asked).await?;
         let all: Vec<Project> = answer.read()?;
@@ -148,7 +148,7 @@ impl ProviderApi for GitLab {
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
-        let asked = Asked::get(ACT.organizations, &["groups"]).with("per_page", 100);
+        let asked = ForgeRequest::get(ACT.organizations, &["groups"]).with("per_page", 100);
         let all: Vec<Group> = self.0.ask(asked.with("min_access_level", MAKES)).await?.read()?;
         Ok(all.into_iter().map(|one| one.full_path).collect())
     }
@@ -159,7 +159,7 @@ impl ProviderApi for GitLab {
         wanted: &NewPullRequest,
     ) -> Result<Option<PullRequest>, ActError> {
         let path = ["projects", &*of.id, "merge_requests"];
-        let asked = Asked::get(ACT.opened, &path).with("state", "opened").with("per_page", 100);
+        let asked = ForgeRequest::get(ACT.opened, &path).with("state", "opened").with("per_page", 100);
         let asked = asked.with("source_branch", &wanted.head).with("target_branch", &wanted.base);
         let all: Vec<MergeRequest> = self.0.ask(asked).await?.read()?;
         // A fork may have a branch of the same name.
@@ -173,7 +173,7 @@ impl ProviderApi for GitLab {
             "title": wanted.title, "source_branch": wanted.head, "target_branch": wanted.base,
             "description": wanted.description,
         });
-        let made: MergeRequest = self.0.ask(Asked::post(ACT.open, &path, body)).await?.read()?;
+        let made: MergeRequest = self.0.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
         Ok(made.of(wanted))
     }
 }

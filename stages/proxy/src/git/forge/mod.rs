@@ -52,7 +52,7 @@ const ACT: Acts = Acts {
 /// What each provider answers, in its own words.
 trait ProviderApi {
     /// Whose token it is, if it may what is wanted of its kind: of a person's to read and write repositories.
-    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError>;
+    async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError>;
     /// Whoever asks.
     async fn me(&self) -> Result<Person, ActError>;
     /// A page of the repositories that they may work with, counted from 1, and whether there is another.
@@ -105,13 +105,13 @@ pub(super) struct Person {
 }
 
 /// A token that may enough.
-pub(super) struct Checked {
+pub(super) struct CheckedToken {
     pub(super) person: Person,
     /// When it ends, where the provider says so.
     pub(super) expires: Option<Timestamp>,
 }
 
-impl Checked {
+impl CheckedToken {
     /// Of a provider that does not say when a token ends.
     fn lasting(person: Person) -> Self {
         Self { person, expires: None }
@@ -164,15 +164,15 @@ impl Forge {
     }
 
     /// Whose token it is, and until when, if it may what is wanted of its kind.
-    pub(super) async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
+    pub(super) async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
         each!(self, api => api.check(of).await)
     }
 
     /// Whose token it is, and until when, whatever it may.
-    pub(super) async fn whose(&self) -> Result<Checked, ActError> {
+    pub(super) async fn whose(&self) -> Result<CheckedToken, ActError> {
         match &self.0 {
             Of::GitHub(api) => api.whose().await.map(|(checked, _)| checked),
-            _ => self.me().await.map(Checked::lasting),
+            _ => self.me().await.map(CheckedToken::lasting),
         }
     }
 

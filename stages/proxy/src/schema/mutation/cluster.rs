@@ -5,18 +5,19 @@ use serde_json::Value;
 
 use super::act;
 use crate::argocd::ArgoCd;
-use crate::dispatcher::About;
+use crate::dispatcher::Invocation;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::operation::Operation;
+use crate::rollouts::RolloutChange;
 use crate::schema::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
     RollbackOptions, SyncOptions,
 };
 use crate::schema::rollout::RolloutRollbackResponse;
 use crate::schema::workflow::NewWorkflow;
-use crate::schema::{ActedOn, BegunOperation, text, works};
-use crate::{rollouts, workflows};
+use crate::schema::{ActedOn, BegunOperation, services, text};
+use crate::workflows::{NewFromTemplate, WorkflowChange};
 
 /// What Argo CD, Argo Rollouts and Argo Workflows do for people.
 #[derive(Default)]
@@ -36,12 +37,12 @@ const PARAMETERS: usize = 200;
 /// What kinds a restart is known for.
 const RESTARTED: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
-fn of(operation: Operation, application: &ApplicationId) -> About {
-    About::new(operation, application.subject())
+fn of(operation: Operation, application: &ApplicationId) -> Invocation {
+    Invocation::new(operation, application.subject())
 }
 
-fn of_namespace(operation: Operation, namespace: &str) -> About {
-    About::new(operation, Subject { namespace: namespace.to_owned(), ..Subject::default() })
+fn of_namespace(operation: Operation, namespace: &str) -> Invocation {
+    Invocation::new(operation, Subject { namespace: namespace.to_owned(), ..Subject::default() })
 }
 
 /// As Argo CD takes it.
@@ -55,12 +56,13 @@ async fn rollout(
     context: &Context<'_>,
     operation: Operation,
     (application, rollout): (ApplicationId, ObjectId),
-    change: rollouts::Change,
+    change: RolloutChange,
 ) -> Result<ActedOn> {
-    let (app, works) = (application.name(), works(context)?);
-    let about = of(operation, &application).of(format!("Rollout {}/{}", rollout.namespace, rollout.name));
-    let (rollouts, ObjectId { namespace, name }) = (works.rollouts.clone(), rollout);
-    act(context, about, async move {
+    let (app, services) = (application.name(), services(context)?);
+    let invocation =
+        of(operation, &application).of(format!("Rollout {}/{}", rollout.namespace, rollout.name));
+    let (rollouts, ObjectId { namespace, name }) = (services.rollouts.clone(), rollout);
+    act(context, invocation, async move {
         rollouts.change(&app, (&namespace, &name), change).await?;
         Ok(ActedOn::named(&namespace, &name))
     })
@@ -72,11 +74,11 @@ async fn workflow(
     context: &Context<'_>,
     operation: Operation,
     (namespace, name): (String, String),
-    change: workflows::Change,
+    change: WorkflowChange,
 ) -> Result<ActedOn> {
-    let about = of_namespace(operation, &namespace).of(format!("Workflow {name}"));
-    let workflows = works(context)?.workflows.clone();
-    act(context, about, async move {
+    let invocation = of_namespace(operation, &namespace).of(format!("Workflow {name}"));
+    let workflows = services(context)?.workflows.clone();
+    act(context, invocation, async move {
         workflows.change(&namespace, &name, change).await?;
         Ok(ActedOn::named(&namespace, &name))
     })
@@ -115,7 +117,7 @@ impl ClusterMutation {
             Some(_) => Operation::SYNC.of_admins(),
             None => Operation::SYNC,
         };
-        let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
+        let (argocd, wants_previous) = (services(context)?.argocd.clone(), wants_previous(context));
         act(context, of(operation, &application), async move {
             options.check(&application)?;
             let previous_started_at = previous(&argocd, &application, wants_previous).await?;
@@ -131,7 +133,7 @@ impl ClusterMutation {
         context: &Context<'_>,
         application: ApplicationId,
     ) -> Result<TerminateOperationResponse> {
-        let argocd = works(context)?.argocd.clone();
+        let argocd = services(context)?.argocd.clone();
         act(context, of(Operation::TERMINATE_OPERATION, &application), async move {
             let started_at = argocd.terminate(&application.name()).await?;
             Ok(TerminateOperationResponse { terminated: true, started_at })
@@ -146,7 +148,7 @@ impl ClusterMutation {
         application: ApplicationId,
         #[graphql(default_with = "RefreshType::Normal")] r#type: RefreshType,
     ) -> Result<ActedOn> {
-        let argocd = works(context)?.argocd.clone();
+        let argocd = services(context)?.argocd.clone();
         act(context, of(Operation::REFRESH, &application).of(r#type.word()), async move {
             argocd.refresh(&application.name(), r#type.word()).await?;
             Ok(ActedOn::named(&application.namespace, &application.name))
@@ -161,7 +163,7 @@ impl ClusterMutation {
         application: ApplicationId,
         options: RollbackOptions,
     ) -> Result<BegunOperation> {
-        let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
+        let (argocd, wants_previous) = (services(context)?.argocd.clone(), wants_previous(context));
         act(context, of(Operation::ROLLBACK, &application), async move {
             let previous_started_at = previous(&argocd, &application, wants_previous).await?;
             argocd.rollback(&application.name(), body(&options)?).await?;
@@ -178,7 +180,7 @@ impl ClusterMutation {
         resource: ResourceId,
         options: Option<DeleteResourceOptions>,
     ) -> Result<bool> {
-        let argocd = works(context)?.argocd.clone();
+        let argocd = services(context)?.argocd.clone();
         act(context, of(Operation::DELETE_RESOURCE, &application).of(resource.place()), async move {
             let options = options.unwrap_or_default();
             let mut query = resource.query();
@@ -197,7 +199,7 @@ impl ClusterMutation {
         application: ApplicationId,
         resource: ResourceId,
     ) -> Result<bool> {
-        let argocd = works(context)?.argocd.clone();
+        let argocd = services(context)?.argocd.clone();
         act(context, of(Operation::RESTART, &application).of(resource.place()), async move {
             if resource.group != "apps" || !RESTARTED.contains(&resource.kind.as_str()) {
                 let text = "a Deployment, StatefulSet or DaemonSet of the group apps is restarted: run the action of any other";
@@ -218,11 +220,11 @@ impl ClusterMutation {
         resource: ResourceId,
         action: String,
     ) -> Result<bool> {
-        let argocd = works(context)?.argocd.clone();
+        let argocd = services(context)?.argocd.clone();
         let operation = Operation::run_action(&resource.group, &resource.kind, &action);
         let named: String = action.chars().filter(|c| !c.is_control()).take(64).collect();
-        let about = of(operation, &application).of(format!("{named} {}", resource.place()));
-        act(context, about, async move {
+        let invocation = of(operation, &application).of(format!("{named} {}", resource.place()));
+        act(context, invocation, async move {
             argocd.run(&application.name(), resource.query(), &action).await?;
             Ok(true)
         })
@@ -238,8 +240,8 @@ impl ClusterMutation {
         #[graphql(default)] full: bool,
     ) -> Result<ActedOn> {
         let (operation, change) = match full {
-            true => (Operation::promote_full(), rollouts::Change::PromoteFull),
-            false => (Operation::PROMOTE, rollouts::Change::Promote),
+            true => (Operation::promote_full(), RolloutChange::PromoteFull),
+            false => (Operation::PROMOTE, RolloutChange::Promote),
         };
         self::rollout(context, operation, (application, rollout), change).await
     }
@@ -251,7 +253,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        self::rollout(context, Operation::PAUSE, (application, rollout), rollouts::Change::Pause).await
+        self::rollout(context, Operation::PAUSE, (application, rollout), RolloutChange::Pause).await
     }
 
     /// Lets a Rollout that is held go on.
@@ -261,7 +263,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        self::rollout(context, Operation::RESUME, (application, rollout), rollouts::Change::Resume).await
+        self::rollout(context, Operation::RESUME, (application, rollout), RolloutChange::Resume).await
     }
 
     /// Goes back to what is stable.
@@ -271,7 +273,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        self::rollout(context, Operation::ABORT, (application, rollout), rollouts::Change::Abort).await
+        self::rollout(context, Operation::ABORT, (application, rollout), RolloutChange::Abort).await
     }
 
     /// Of one that was aborted.
@@ -281,7 +283,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        self::rollout(context, Operation::RETRY, (application, rollout), rollouts::Change::Retry).await
+        self::rollout(context, Operation::RETRY, (application, rollout), RolloutChange::Retry).await
     }
 
     /// Restarts the pods of a Rollout.
@@ -291,7 +293,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        let change = rollouts::Change::Restart;
+        let change = RolloutChange::Restart;
         self::rollout(context, Operation::RESTART_ROLLOUT, (application, rollout), change).await
     }
 
@@ -302,7 +304,7 @@ impl ClusterMutation {
         application: ApplicationId,
         rollout: ObjectId,
     ) -> Result<ActedOn> {
-        self::rollout(context, Operation::SKIP_STEP, (application, rollout), rollouts::Change::SkipStep).await
+        self::rollout(context, Operation::SKIP_STEP, (application, rollout), RolloutChange::SkipStep).await
     }
 
     /// To a revision that `rollout` names; none: to the one before.
@@ -313,7 +315,7 @@ impl ClusterMutation {
         rollout: ObjectId,
         revision: Option<i64>,
     ) -> Result<RolloutRollbackResponse> {
-        let rollouts = works(context)?.rollouts.clone();
+        let rollouts = services(context)?.rollouts.clone();
         let place = format!("Rollout {}/{}", rollout.namespace, rollout.name);
         act(context, of(Operation::ROLLBACK_ROLLOUT, &application).of(place), async move {
             let ObjectId { namespace, name } = rollout;
@@ -329,17 +331,17 @@ impl ClusterMutation {
         context: &Context<'_>,
         args: CreateWorkflowFromTemplateArgs,
     ) -> Result<NewWorkflow> {
-        let workflows = works(context)?.workflows.clone();
-        let about = of_namespace(Operation::CREATE_WORKFLOW, &args.namespace);
+        let workflows = services(context)?.workflows.clone();
+        let invocation = of_namespace(Operation::CREATE_WORKFLOW, &args.namespace);
         let named: String =
             args.workflow_template_name.chars().filter(|c| !c.is_control()).take(253).collect();
-        act(context, about.of(format!("WorkflowTemplate {named}")), async move {
+        act(context, invocation.of(format!("WorkflowTemplate {named}")), async move {
             let parameters = args.parameters.unwrap_or_default();
             if parameters.len() > PARAMETERS {
                 return Err(ActError::Wrong(format!("a workflow takes at most {PARAMETERS} parameters")));
             }
             let template = args.workflow_template_name;
-            let new = workflows::New {
+            let new = NewFromTemplate {
                 generate_name: args.generate_name.unwrap_or_else(|| format!("{template}-")),
                 cluster_scope: args.cluster_scope.unwrap_or(false),
                 entrypoint: args.entrypoint,
@@ -358,7 +360,7 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<ActedOn> {
-        let change = workflows::Change::Retry;
+        let change = WorkflowChange::Retry;
         workflow(context, Operation::RETRY_WORKFLOW, (namespace, workflow_name), change).await
     }
 
@@ -369,10 +371,10 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<NewWorkflow> {
-        let workflows = works(context)?.workflows.clone();
-        let about =
+        let workflows = services(context)?.workflows.clone();
+        let invocation =
             of_namespace(Operation::RESUBMIT_WORKFLOW, &namespace).of(format!("Workflow {workflow_name}"));
-        act(context, about, async move {
+        act(context, invocation, async move {
             Ok(NewWorkflow { new_workflow_name: workflows.resubmit(&namespace, &workflow_name).await? })
         })
         .await
@@ -385,7 +387,7 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<ActedOn> {
-        let change = workflows::Change::Terminate;
+        let change = WorkflowChange::Terminate;
         workflow(context, Operation::TERMINATE_WORKFLOW, (namespace, workflow_name), change).await
     }
 
@@ -396,7 +398,7 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<ActedOn> {
-        let change = workflows::Change::Stop;
+        let change = WorkflowChange::Stop;
         workflow(context, Operation::STOP_WORKFLOW, (namespace, workflow_name), change).await
     }
 
@@ -407,7 +409,7 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<ActedOn> {
-        let change = workflows::Change::Suspend;
+        let change = WorkflowChange::Suspend;
         workflow(context, Operation::SUSPEND_WORKFLOW, (namespace, workflow_name), change).await
     }
 
@@ -418,7 +420,7 @@ impl ClusterMutation {
         namespace: String,
         workflow_name: String,
     ) -> Result<ActedOn> {
-        let change = workflows::Change::Resume;
+        let change = WorkflowChange::Resume;
         workflow(context, Operation::RESUME_WORKFLOW, (namespace, workflow_name), change).await
     }
 }

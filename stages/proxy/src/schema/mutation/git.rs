@@ -4,10 +4,10 @@ use async_graphql::{Context, Object, Result};
 
 use super::act;
 use crate::account::Account;
-use crate::dispatcher::About;
+use crate::dispatcher::Invocation;
 use crate::error::ActError;
 use crate::gate::Subject;
-use crate::git::{Change, CheckedGitToken, Commit, Integration, PullRequest, SharingPolicy};
+use crate::git::{CheckedGitToken, Commit, CommitRequest, Integration, PullRequest, SharingPolicy};
 use crate::operation::Operation;
 use crate::schema::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
@@ -15,7 +15,7 @@ use crate::schema::git::{
     or_default,
 };
 use crate::schema::git_token::UpdateRuntimeGitTokenArgs;
-use crate::schema::{Void, caller, works};
+use crate::schema::{Void, caller, services};
 use crate::secret_names::REPOSITORIES_SECRET;
 
 /// What people do at Git providers, as themselves.
@@ -23,8 +23,8 @@ use crate::secret_names::REPOSITORIES_SECRET;
 pub(crate) struct GitMutation;
 
 /// What is done with a Git integration.
-fn of_git(operation: Operation, name: &str) -> About {
-    About::new(operation, Subject::default()).of(format!("Git integration {name}"))
+fn of_git(operation: Operation, name: &str) -> Invocation {
+    Invocation::new(operation, Subject::default()).of(format!("Git integration {name}"))
 }
 
 /// The integration that a token is to be registered with, for whoever may: that depends on the integration, which whoever may not even
@@ -33,15 +33,17 @@ async fn registering(
     context: &Context<'_>,
     operation: Operation,
     name: &str,
-) -> Result<(Integration, About)> {
-    let (works, about) = (works(context)?, of_git(operation, name));
-    let found = works.dispatcher.read(caller(context)?, about.clone(), works.git.find(name)).await;
+) -> Result<(Integration, Invocation)> {
+    let (services, invocation) = (services(context)?, of_git(operation, name));
+    let found = services.dispatcher.read(caller(context)?, invocation.clone(), services.git.find(name)).await;
     let integration = found.map_err(|error| error.graphql())?;
-    let about = match integration.sharing_policy {
-        SharingPolicy::AllUsersInAccount => about,
-        SharingPolicy::AccountAdmins => About { operation: about.operation.of_admins(), ..about },
+    let invocation = match integration.sharing_policy {
+        SharingPolicy::AllUsersInAccount => invocation,
+        SharingPolicy::AccountAdmins => {
+            Invocation { operation: invocation.operation.of_admins(), ..invocation }
+        }
     };
-    Ok((integration, about))
+    Ok((integration, invocation))
 }
 
 /// Commits, as whoever may.
@@ -49,14 +51,14 @@ async fn commit(
     context: &Context<'_>,
     operation: Operation,
     (integration, repo): (String, String),
-    change: Change,
+    change: CommitRequest,
 ) -> Result<Commit> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    let about = About::new(operation, Subject::default())
+    let (services, caller) = (services(context)?, caller(context)?);
+    let invocation = Invocation::new(operation, Subject::default())
         .of(format!("Git integration {integration} repository {repo}"));
-    let files = works.files.clone();
+    let files = services.files.clone();
     let doing = move |who: Account| async move { files.commit(&who, (&integration, &repo), change).await };
-    works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
 }
 
 #[Object]
@@ -67,7 +69,7 @@ impl GitMutation {
         context: &Context<'_>,
         args: AddGitIntegrationArgs,
     ) -> Result<GitIntegration> {
-        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
+        let (git, name) = (services(context)?.git.clone(), or_default(args.name));
         act(context, of_git(Operation::ADD_GIT, &name), async move {
             let integration = Integration::new(args.provider, args.api_url.as_deref(), args.sharing_policy)?;
             git.add(&name, &integration).await?;
@@ -82,7 +84,7 @@ impl GitMutation {
         context: &Context<'_>,
         args: EditGitIntegrationArgs,
     ) -> Result<GitIntegration> {
-        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
+        let (git, name) = (services(context)?.git.clone(), or_default(args.name));
         let api_url = given(args.api_url);
         act(context, of_git(Operation::EDIT_GIT, &name), async move {
             git.edit(&name, api_url.as_deref(), args.sharing_policy).await?;
@@ -97,7 +99,7 @@ impl GitMutation {
         context: &Context<'_>,
         name: Option<String>,
     ) -> Result<Option<Void>> {
-        let (git, name) = (works(context)?.git.clone(), or_default(name));
+        let (git, name) = (services(context)?.git.clone(), or_default(name));
         act(context, of_git(Operation::REMOVE_GIT, &name), async move {
             git.remove(&name).await?;
             Ok(None)
@@ -113,9 +115,9 @@ impl GitMutation {
     ) -> Result<GitIntegration> {
         let Registration { integration: name, user, username, token } =
             args.read().map_err(|error| error.graphql())?;
-        let (integration, about) = registering(context, Operation::REGISTER_GIT, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let git = works.git.clone();
+        let (integration, invocation) = registering(context, Operation::REGISTER_GIT, &name).await?;
+        let (services, caller) = (services(context)?, caller(context)?);
+        let git = services.git.clone();
         let doing = move |who: Account| async move {
             if user.is_some_and(|user| user != who.name) {
                 let why = "a token is registered by whom it is of: leave userId out";
@@ -124,19 +126,19 @@ impl GitMutation {
             git.register(&name, &integration, &who, (username.as_deref(), &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
     }
 
     /// Begins to register a token of the runtime's OAuth application at GitHub: whoever asks opens the address, and consents there.
     async fn begin_git_auth(&self, context: &Context<'_>, name: Option<String>) -> Result<GitAuth> {
         let name = or_default(name);
-        let (integration, about) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let oauth = works.oauth.clone();
+        let (integration, invocation) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
+        let (services, caller) = (services(context)?, caller(context)?);
+        let oauth = services.oauth.clone();
         let doing = move |who: Account| async move {
             Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
         };
-        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
     }
 
     /// Registers that token, with the line that the browser shows since.
@@ -147,15 +149,15 @@ impl GitMutation {
     ) -> Result<GitIntegration> {
         let FinishGitAuthArgs { name, line } = args;
         let name = or_default(name);
-        let (integration, about) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let (git, oauth) = (works.git.clone(), works.oauth.clone());
+        let (integration, invocation) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
+        let (services, caller) = (services(context)?, caller(context)?);
+        let (git, oauth) = (services.git.clone(), services.oauth.clone());
         let doing = move |who: Account| async move {
             let token = oauth.finish(&who, (&name, &integration), &line).await?;
             git.register(&name, &integration, &who, (None, &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
     }
 
     /// Forgets the Git token of whoever asks.
@@ -164,13 +166,13 @@ impl GitMutation {
         context: &Context<'_>,
         name: Option<String>,
     ) -> Result<GitIntegration> {
-        let (works, caller, name) = (works(context)?, caller(context)?, or_default(name));
-        let (git, about) = (works.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
+        let (services, caller, name) = (services(context)?, caller(context)?, or_default(name));
+        let (git, invocation) = (services.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
         let doing = move |who: Account| async move {
             git.deregister(&name, &who).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
     }
 
     /// Keeps the Git token that Argo CD reads repositories with, once its provider says that it may enough.
@@ -179,10 +181,10 @@ impl GitMutation {
         context: &Context<'_>,
         args: UpdateRuntimeGitTokenArgs,
     ) -> Result<CheckedGitToken> {
-        let (git, new) = (works(context)?.git.clone(), args.read().map_err(|error| error.graphql())?);
-        let about = About::new(Operation::UPDATE_RUNTIME_GIT_TOKEN, Subject::default());
-        let about = about.of(format!("Secret {REPOSITORIES_SECRET}"));
-        act(context, about, async move { Box::pin(git.update_runtime_token(new)).await }).await
+        let (git, new) = (services(context)?.git.clone(), args.read().map_err(|error| error.graphql())?);
+        let invocation = Invocation::new(Operation::UPDATE_RUNTIME_GIT_TOKEN, Subject::default());
+        let invocation = invocation.of(format!("Secret {REPOSITORIES_SECRET}"));
+        act(context, invocation, async move { Box::pin(git.update_runtime_token(new)).await }).await
     }
 
     /// Commits files to a branch, as whoever asks: with the token that they registered, and in their name. What others push
@@ -206,13 +208,13 @@ impl GitMutation {
         context: &Context<'_>,
         args: CreatePullRequestArgs,
     ) -> Result<PullRequest> {
-        let (works, caller) = (works(context)?, caller(context)?);
+        let (services, caller) = (services(context)?, caller(context)?);
         let (integration, repo) = (or_default(args.integration_name.clone()), args.repo.clone());
         let place = format!("Git integration {integration} repository {repo} branch {}", args.head);
-        let about = About::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
-        let (files, wanted) = (works.files.clone(), args.wanted());
+        let invocation = Invocation::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
+        let (files, wanted) = (services.files.clone(), args.wanted());
         let doing =
             move |who: Account| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
-        works.dispatcher.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
     }
 }

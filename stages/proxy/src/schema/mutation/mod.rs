@@ -9,8 +9,8 @@ use async_graphql::{Context, MergedObject, Result};
 use self::cluster::ClusterMutation;
 use self::git::GitMutation;
 use self::sealing::SealingMutation;
-use super::{caller, works};
-use crate::dispatcher::About;
+use super::{caller, services};
+use crate::dispatcher::Invocation;
 use crate::error::ActError;
 
 // Its fields stand in the schema in this order.
@@ -20,9 +20,9 @@ pub(crate) struct Mutation(ClusterMutation, GitMutation, SealingMutation);
 /// Does something, for whoever may, and records it.
 async fn act<T: Send + 'static>(
     context: &Context<'_>,
-    about: About,
+    invocation: Invocation,
     doing: impl Future<Output = std::result::Result<T, ActError>> + Send + 'static,
 ) -> Result<T> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    works.dispatcher.act(caller, about, doing).await.map_err(|error| error.graphql())
+    let (services, caller) = (services(context)?, caller(context)?);
+    services.dispatcher.act(caller, invocation, doing).await.map_err(|error| error.graphql())
 }

@@ -4,11 +4,11 @@ use async_graphql::{Context, Object, Result};
 use pipeline_core::SecretString;
 
 use super::act;
-use crate::dispatcher::About;
+use crate::dispatcher::Invocation;
 use crate::gate::Subject;
 use crate::operation::Operation;
 use crate::schema::sealing::{SealSecretInput, SealedSecretOutput};
-use crate::schema::works;
+use crate::schema::services;
 
 /// What is sealed for people.
 #[derive(Default)]
@@ -21,8 +21,8 @@ impl SealingMutation {
         let SealSecretInput { secret, namespace } = args;
         let secret = SecretString::from(secret);
         let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
-        let sealing = works(context)?.sealing.clone();
-        act(context, About::new(Operation::SEAL_SECRET, subject), async move {
+        let sealing = services(context)?.sealing.clone();
+        act(context, Invocation::new(Operation::SEAL_SECRET, subject), async move {
             Ok(SealedSecretOutput { output: sealing.seal(secret, namespace).await? })
         })
         .await

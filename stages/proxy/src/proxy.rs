@@ -1,4 +1,4 @@
-//! The app proxy, made of its settings.
+//! The app proxy: built from its settings, and run until it is told to stop.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -37,20 +37,20 @@ use crate::strangers::Strangers;
 use crate::streams::Streams;
 use crate::workflows::{WorkflowServer, Workflows};
 
-/// What it is made of.
+/// The settings of an app proxy.
 #[derive(Debug)]
 pub struct ProxyConfig {
     /// The platform's address.
     pub platform: String,
-    /// The runtime's own token there.
+    /// The runtime's own token for the platform.
     pub platform_token: RuntimeToken,
-    /// How it is called.
+    /// How the platform is called.
     pub platform_http: stages_client::Config,
     /// Argo CD's address, and the path that it is served under.
     pub argocd: (String, String),
-    /// What it is called with.
+    /// The credentials that Argo CD is called with.
     pub access: Access,
-    /// How it is called.
+    /// How Argo CD is called.
     pub argocd_http: stages_client::Config,
     /// The server of Argo Workflows, its token, and how it is called; `None`: the API server is asked.
     pub workflows: Option<(String, Token, stages_client::Config)>,
@@ -66,49 +66,49 @@ pub struct ProxyConfig {
     pub own_pods: String,
     /// Authorities that sign certificates of Git providers, beside the system's.
     pub git_ca_file: Option<PathBuf>,
-    /// Git tokens are taken without a look at what they may.
+    /// Whether Git tokens are taken without a check of what they may.
     pub takes_any_git_token: bool,
-    /// The application by which people register a token that they need not make; `None`: there is none.
+    /// The OAuth application by which people register a token that they need not make; `None`: there is none.
     pub oauth: Option<OAuthConfig>,
     /// Clones of people's repositories.
     pub checkouts: Checkouts,
-    /// Which pages may ask; empty: none.
+    /// The origin whose pages may call it (CORS); empty: none.
     pub cors_origin: String,
-    /// How much is taken.
+    /// Limits of requests and streams.
     pub limits: Limits,
-    /// What is counted.
+    /// Its metrics.
     pub series: ProxySeries,
 }
 
 /// Where the runtime's own token comes from.
 #[derive(Debug)]
 pub enum RuntimeToken {
-    /// Somebody gives it.
+    /// It is given in the settings.
     Given(Token),
     /// The runtime registers, and keeps it in the Secret `codefresh-token`.
     Registered(RegistrationConfig),
 }
 
-/// How much is taken.
+/// Limits of requests and streams, and intervals.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of a body.
+    /// The most bytes of a request's body.
     pub body: usize,
-    /// Streams of logs at a time, and sockets.
+    /// The most streams of logs that are open at a time, and the most sockets.
     pub streams: usize,
-    /// How long an answer of the platform is remembered.
+    /// How long the platform's answer whether somebody may do something is cached.
     pub remembered: Duration,
-    /// How often the runtime is looked at.
+    /// How often the runtime is checked.
     pub heartbeat: Duration,
 }
 
-/// Why there is no app proxy.
+/// Why an app proxy cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// An address is none.
+    /// An address is malformed.
     #[error("take the setting {setting}")]
     Address {
-        /// Which.
+        /// The setting with it.
         setting: &'static str,
         /// Why.
         source: TargetError,
@@ -116,7 +116,7 @@ pub enum BuildError {
     /// A client cannot be built.
     #[error("prepare to call {peer}")]
     Client {
-        /// Whom.
+        /// The peer that it would call.
         peer: &'static str,
         /// Why.
         source: stages_client::BuildError,
@@ -124,10 +124,10 @@ pub enum BuildError {
     /// The API server cannot be found.
     #[error("find the API server (settings under `kubernetes`)")]
     Cluster(#[from] ConfigError),
-    /// No header can say so.
+    /// `appProxy.cors` cannot be the value of a header.
     #[error("appProxy.cors is no origin such as https://platform.example.com")]
     Origin,
-    /// No random numbers.
+    /// There are no random numbers for a key.
     #[error("make a key that texts are redacted with")]
     Key(#[source] std::io::Error),
 }
@@ -149,7 +149,7 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-/// Whom a client calls: in words, and as metrics have it.
+/// The peer that a client calls: its name in errors, and its label in metrics.
 struct PeerName {
     words: &'static str,
     peer: Peer,
@@ -164,6 +164,26 @@ async fn client(
     let target = Target::new(address, root).map_err(|source| BuildError::Address { setting, source })?;
     let client = http.build(target).await.map_err(|source| BuildError::Client { peer: words, source })?;
     Ok(client.metered(Call::new(peer, "call"), meter.clone()))
+}
+
+async fn workflow_server(
+    setting: Option<(String, Token, stages_client::Config)>,
+    meter: &Arc<dyn Meter>,
+) -> Result<Option<WorkflowServer>, BuildError> {
+    let Some((url, token, http)) = setting else { return Ok(None) };
+    let called = PeerName { words: "Argo Workflows", peer: WORKFLOWS };
+    let client = client(called, ("appProxy.workflows.url", &url, ""), http, meter).await?;
+    Ok(Some(WorkflowServer { client, token }))
+}
+
+async fn sealing_controller(
+    setting: Option<(String, stages_client::Config)>,
+    meter: &Arc<dyn Meter>,
+) -> Result<Option<Client>, BuildError> {
+    let Some((url, http)) = setting else { return Ok(None) };
+    let address = ("appProxy.sealedSecrets.url", url.as_str(), "");
+    let called = PeerName { words: "the controller of sealed-secrets", peer: SEALED_SECRETS };
+    client(called, address, http, meter).await.map(Some)
 }
 
 impl ProxyConfig {
@@ -191,22 +211,8 @@ impl ProxyConfig {
         let called = PeerName { words: "Argo CD", peer: ARGOCD };
         let argocd = client(called, ("argocd.url", url, root), self.argocd_http, &meter).await?;
         let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
-        let server = match self.workflows {
-            Some((url, token, http)) => {
-                let called = PeerName { words: "Argo Workflows", peer: WORKFLOWS };
-                let client = client(called, ("appProxy.workflows.url", &url, ""), http, &meter).await?;
-                Some(WorkflowServer { client, token })
-            }
-            None => None,
-        };
-        let controller = match self.sealed_secrets {
-            Some((url, http)) => {
-                let address = ("appProxy.sealedSecrets.url", url.as_str(), "");
-                let called = PeerName { words: "the controller of sealed-secrets", peer: SEALED_SECRETS };
-                Some(client(called, address, http, &meter).await?)
-            }
-            None => None,
-        };
+        let server = workflow_server(self.workflows, &meter).await?;
+        let controller = sealing_controller(self.sealed_secrets, &meter).await?;
         let cluster = Arc::new(self.cluster.reader().await?.metered(meter.clone()));
         let cors = match &*self.cors_origin {
             "" => None,
@@ -286,19 +292,19 @@ impl ProxyConfig {
 }
 
 impl Proxy {
-    /// What it answers.
+    /// Its routes.
     pub fn routes(&self) -> Router {
         self.front.clone().routes()
     }
 
-    /// The same, which waits so long for what is under way once it is told to stop.
+    /// Sets how long it waits for what is under way once it is told to stop.
     #[must_use]
     pub fn stopping(self, stopping: Stopping) -> Self {
         Self { stopping, ..self }
     }
 
-    /// Registers the runtime where it is to, looks at it and tells the audit log, until it is told to stop, and the acts under way are
-    /// done, or left in doubt, and told.
+    /// Registers the runtime if that is set, checks it at intervals, and sends records to the audit log. Once it is told to stop, it
+    /// waits until the acts under way are done or in doubt, and recorded.
     pub async fn run(self) {
         let Self { front, dispatcher, registration, heartbeat, recorder, stop, stopping } = self;
         drop(front);
@@ -318,8 +324,8 @@ impl Proxy {
     }
 }
 
-/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), what its runtime is made of in its own and in
-/// Argo CD's; to read the Secret of its OAuth application, where it has one.
+/// The rights in Kubernetes that it needs: of Rollouts and Workflows in `namespaces` (`*`: all) and its own, of its logs and Secrets in
+/// its own namespace and Argo CD's, and of the Secret of its OAuth application, where it has one.
 #[must_use]
 pub fn rights(
     (namespace, argocd_namespace): (&str, &str),

@@ -1,4 +1,4 @@
-//! The registration of this runtime with its platform: done once, with the key of somebody who may, for a token of the runtime's own.
+//! Registers this runtime with its platform: once, with the API key of an admin, for a token of the runtime's own.
 //!
 //! takes: nothing - gives: the runtime's token - calls: the API server, for the Secret `codefresh-token`; the platform (`ping`,
 //! `createRuntime`) - fails: never; it says why it is not done and tries again, until it is told to stop
@@ -23,11 +23,11 @@ use crate::error::said;
 use crate::platform::Platform;
 use crate::secret_names::TOKEN_SECRET;
 
-const AGAIN: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
-/// Steps of one try: of two who register at once each may have to look again.
-const STEPS: usize = 50;
-/// Characters that are told of what the platform says against it.
-const SAID: usize = 300;
+const RETRY: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
+/// How often one try reads the Secret: where two register at once, each may have to read it again.
+const MAX_STEPS: usize = 50;
+/// The most characters of the platform's error message that are told.
+const MAX_MESSAGE: usize = 300;
 const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!) { createRuntime(installationArgs: $installationArgs) { newAccessToken } }";
 
 /// How a runtime registers.
@@ -35,13 +35,13 @@ const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallat
 pub struct RegistrationConfig {
     /// The API key of an admin of the platform.
     pub key: Token,
-    /// What the runtime is called.
+    /// The name of the runtime.
     pub runtime: String,
     /// The address of its cluster, as Argo CD knows it.
     pub cluster: String,
-    /// Where its router is reached; empty: nowhere.
+    /// The address of its router from outside; empty: none.
     pub ingress_host: String,
-    /// The same from within.
+    /// The address of its router from within the cluster; empty: none.
     pub internal_ingress_host: String,
     /// How it is reached, `INGRESS` or `TUNNEL`; empty: otherwise.
     pub access_mode: String,
@@ -55,16 +55,16 @@ pub struct RegistrationConfig {
     pub is_external_argo_cd: bool,
 }
 
-/// Whether the runtime is registered; why it is not yet.
+/// Why the runtime is not registered yet; `None` once it is.
 pub(crate) type RegistrationState = watch::Receiver<Option<String>>;
 
-/// Registers.
+/// Registers the runtime, and keeps its token in a Secret.
 pub(crate) struct Registration {
     pub(crate) config: RegistrationConfig,
     pub(crate) cluster: Arc<Reader>,
     pub(crate) namespace: String,
     pub(crate) client: Client,
-    /// Whoever asks the platform with the runtime's token.
+    /// Tells the token to those who call the platform with it.
     pub(crate) token: watch::Sender<SecretString>,
     pub(crate) unregistered: watch::Sender<Option<String>>,
 }
@@ -92,7 +92,7 @@ enum RegistrationError {
     Random,
 }
 
-/// The Secret, as far as it is read.
+/// The Secret [`TOKEN_SECRET`], as far as it is read.
 struct TokenSecret {
     version: Value,
     token: Option<SecretString>,
@@ -118,7 +118,7 @@ impl TokenSecret {
 }
 
 impl Registration {
-    /// Until it is registered, or `stop`.
+    /// Tries again and again, until the runtime is registered, or `stop`.
     pub(crate) async fn run(self, stop: Shutdown) {
         let mut tries = 0;
         loop {
@@ -135,7 +135,7 @@ impl Registration {
             }
             tries += 1;
             tokio::select! {
-                () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
+                () = tokio::time::sleep(RETRY.wait(tries, None, u64::from(tries))) => {}
                 () = self.config.key.changed() => {}
                 () = stop.cancelled() => return,
             }
@@ -144,7 +144,7 @@ impl Registration {
 
     async fn register(&self) -> Result<(), RegistrationError> {
         let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN_SECRET}", self.namespace);
-        for _ in 0..STEPS {
+        for _ in 0..MAX_STEPS {
             let Some(secret) = self.cluster.get(&path).await.map_err(RegistrationError::Cluster)? else {
                 let secret = json!({
                     "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -164,7 +164,7 @@ impl Registration {
                 }
                 (None, None) => json!({"installation": installation()?}),
             };
-            // Only onto the Secret that was read: of two who register one goes on, and the other one looks again.
+            // With the version that was read: of two who register at once one goes on, and the other one reads the Secret again.
             let patch = json!({"metadata": {"resourceVersion": kept.version}, "data": data});
             match self.cluster.merge(&path, &patch, false).await {
                 Ok(_) | Err(QuestionError::Status(409)) => {}
@@ -181,7 +181,7 @@ impl Registration {
         }
     }
 
-    /// Registers it, and gives its token as a Secret holds it: of the same installation the same.
+    /// Registers the runtime at the platform, and gives its token, encoded for a Secret. The same installation is given the same token.
     async fn create(&self, installation: &SecretString) -> Result<Value, RegistrationError> {
         self.config.key.read().await.map_err(RegistrationError::Key)?;
         let platform = Platform { client: self.client.clone(), token: self.config.key.clone() };
@@ -209,13 +209,15 @@ impl Registration {
             None => {
                 let said = answer.pointer("/errors/0/message").and_then(Value::as_str);
                 let said = said.unwrap_or("it does not say why");
-                Err(RegistrationError::Refused(said.chars().filter(|c| !c.is_control()).take(SAID).collect()))
+                Err(RegistrationError::Refused(
+                    said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect(),
+                ))
             }
         }
     }
 }
 
-/// The secret of a registration, as a Secret of Kubernetes holds it.
+/// A new installation id, encoded for a Secret.
 fn installation() -> Result<Value, RegistrationError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| RegistrationError::Random)?;

@@ -17,14 +17,13 @@ use crate::kubernetes_name::check_name;
 
 const GROUP: &str = "argoproj.io";
 const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
-/// What Rollouts calls a revision of a ReplicaSet.
+/// The annotation of a ReplicaSet with its revision.
 const REVISION: &str = "rollout.argoproj.io/revision";
 const HASH: &str = "rollouts-pod-template-hash";
-/// So often a Rollout is changed whose controller writes to it at the same moment.
+/// How often a change is tried while the controller writes to the Rollout at the same moment.
 const TRIES: u32 = 5;
-/// What of a Rollout tells what is to be done to it. Its controller writes other things all the time, such as how many pods are
-/// ready.
-const STANDING: [&str; 8] = [
+/// The fields of a Rollout that a change depends on. Its controller writes others all the time, such as how many pods are ready.
+const DECISIVE_FIELDS: [&str; 8] = [
     "/metadata/uid",
     "/metadata/generation",
     "/status/abort",
@@ -35,14 +34,14 @@ const STANDING: [&str; 8] = [
     "/status/stableRS",
 ];
 
-/// Changes Rollouts.
+/// Reads and changes Rollouts. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Rollouts {
     pub(crate) cluster: Arc<Reader>,
     pub(crate) argocd: Arc<ArgoCd>,
 }
 
-/// What is to be done.
+/// A change of a Rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RolloutChange {
     Promote,
@@ -55,7 +54,7 @@ pub(crate) enum RolloutChange {
     SkipStep,
 }
 
-/// A revision that is still there.
+/// A revision of a Rollout whose ReplicaSet is still there.
 #[derive(Debug, Clone)]
 pub(crate) struct Revision {
     pub(crate) number: i64,
@@ -70,8 +69,8 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn standing(rollout: &Value) -> [Option<&Value>; STANDING.len()] {
-    STANDING.map(|pointer| rollout.pointer(pointer))
+fn decisive_fields(rollout: &Value) -> [Option<&Value>; DECISIVE_FIELDS.len()] {
+    DECISIVE_FIELDS.map(|pointer| rollout.pointer(pointer))
 }
 
 /// Whether the analysis of the step that it stands at could not tell whether it is well.
@@ -95,6 +94,51 @@ fn at_step(step: i64) -> Value {
 
 fn wrong(text: &str) -> ActError {
     ActError::Wrong(text.to_owned())
+}
+
+/// The patches of a Rollout's spec and of its status that make a change of it, as it was read.
+///
+/// # Errors
+/// If there is nothing to change, as where a Rollout is to be resumed that is not paused.
+fn patches(rollout: &Value, change: RolloutChange) -> Result<(Option<Value>, Option<Value>), ActError> {
+    let aborted = rollout.pointer("/status/abort") == Some(&Value::Bool(true));
+    let held = rollout.pointer("/spec/paused") == Some(&Value::Bool(true));
+    let waits = rollout
+        .pointer("/status/pauseConditions")
+        .and_then(Value::as_array)
+        .is_some_and(|conditions| !conditions.is_empty());
+    Ok(match change {
+        RolloutChange::Pause => (Some(json!({"paused": true})), None),
+        RolloutChange::Restart => {
+            (Some(json!({"restartAt": Timestamp::now().strftime("%FT%TZ").to_string()})), None)
+        }
+        RolloutChange::Promote | RolloutChange::Resume if !held && !waits => {
+            return Err(wrong("the Rollout is not paused: skip its step, or promote it fully"));
+        }
+        // Its analysis came to no end: without its pause alone it would only be run once more.
+        RolloutChange::Promote if waits && is_inconclusive(rollout) => {
+            let status = next_step(rollout).map_or_else(|| json!({"pauseConditions": null}), at_step);
+            (held.then(|| json!({"paused": false})), Some(status))
+        }
+        RolloutChange::Promote | RolloutChange::Resume => {
+            (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
+        }
+        RolloutChange::PromoteFull => {
+            if text(rollout, "/status/currentPodHash") == text(rollout, "/status/stableRS") {
+                return Err(wrong("the Rollout has nothing to promote: what is there is stable"));
+            }
+            (None, Some(json!({"promoteFull": true})))
+        }
+        RolloutChange::Abort => (None, Some(json!({"abort": true}))),
+        RolloutChange::Retry if !aborted => {
+            return Err(wrong("the Rollout was not aborted: there is nothing to retry"));
+        }
+        RolloutChange::Retry => (None, Some(json!({"abort": false}))),
+        RolloutChange::SkipStep => {
+            let next = next_step(rollout).ok_or_else(|| wrong("the Rollout has no step left to skip"))?;
+            (None, Some(at_step(next)))
+        }
+    })
 }
 
 impl Rollouts {
@@ -130,8 +174,8 @@ impl Rollouts {
         self.acted(app, of, |rollout| async move { self.changed(&rollout, of, change).await }).await
     }
 
-    /// Has something done to a Rollout as it was read; and again where its controller wrote to it at that moment, unless it stands
-    /// elsewhere now.
+    /// Runs `act` on a Rollout as it was read, and again where its controller wrote to it at that moment, unless one of
+    /// [`DECISIVE_FIELDS`] has changed.
     async fn acted<T, Act>(
         &self,
         app: &ApplicationName,
@@ -146,7 +190,7 @@ impl Rollouts {
             match act(rollout.clone()).await {
                 Err(error) if error.is_conflict() => {
                     let now = Arc::new(self.find(app, namespace, name).await?);
-                    if standing(&now) != standing(&rollout) {
+                    if decisive_fields(&now) != decisive_fields(&rollout) {
                         return Err(error);
                     }
                     rollout = now;
@@ -164,52 +208,14 @@ impl Rollouts {
         (namespace, name): (&str, &str),
         change: RolloutChange,
     ) -> Result<(), ActError> {
-        let version = text(rollout, "/metadata/resourceVersion");
-        let aborted = rollout.pointer("/status/abort") == Some(&Value::Bool(true));
-        let held = rollout.pointer("/spec/paused") == Some(&Value::Bool(true));
-        let waits = rollout
-            .pointer("/status/pauseConditions")
-            .and_then(Value::as_array)
-            .is_some_and(|conditions| !conditions.is_empty());
-        let (spec, status) = match change {
-            RolloutChange::Pause => (Some(json!({"paused": true})), None),
-            RolloutChange::Restart => {
-                (Some(json!({"restartAt": Timestamp::now().strftime("%FT%TZ").to_string()})), None)
-            }
-            RolloutChange::Promote | RolloutChange::Resume if !held && !waits => {
-                return Err(wrong("the Rollout is not paused: skip its step, or promote it fully"));
-            }
-            // Its analysis came to no end: without its pause alone it would only be run once more.
-            RolloutChange::Promote if waits && is_inconclusive(rollout) => {
-                let status = next_step(rollout).map_or_else(|| json!({"pauseConditions": null}), at_step);
-                (held.then(|| json!({"paused": false})), Some(status))
-            }
-            RolloutChange::Promote | RolloutChange::Resume => {
-                (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
-            }
-            RolloutChange::PromoteFull => {
-                if text(rollout, "/status/currentPodHash") == text(rollout, "/status/stableRS") {
-                    return Err(wrong("the Rollout has nothing to promote: what is there is stable"));
-                }
-                (None, Some(json!({"promoteFull": true})))
-            }
-            RolloutChange::Abort => (None, Some(json!({"abort": true}))),
-            RolloutChange::Retry if !aborted => {
-                return Err(wrong("the Rollout was not aborted: there is nothing to retry"));
-            }
-            RolloutChange::Retry => (None, Some(json!({"abort": false}))),
-            RolloutChange::SkipStep => {
-                let next = next_step(rollout).ok_or_else(|| wrong("the Rollout has no step left to skip"))?;
-                (None, Some(at_step(next)))
-            }
-        };
+        let (spec, status) = patches(rollout, change)?;
         let path = path(namespace, name);
-        // The version that was looked at: what has changed since is not changed.
-        let mut metadata = json!({"resourceVersion": version});
+        // With the version that was read, the API server refuses the patch where something was written since.
+        let mut metadata = json!({"resourceVersion": text(rollout, "/metadata/resourceVersion")});
         if let Some(spec) = spec {
             let patch = json!({"metadata": metadata, "spec": spec});
             self.merge("change the rollout", &path, &patch).await?;
-            // The other half belongs to this one, whatever the controller has made of it already.
+            // The status is patched whatever the controller has made of the new spec already.
             metadata = json!({});
         }
         if let Some(status) = status {

@@ -36,12 +36,12 @@ use crate::schema::Schema;
 use crate::socket::{FULL, SocketOwner, SocketSession, agreed};
 use crate::strangers::Strangers;
 
-/// What answers.
+/// The HTTP API of the app proxy, and what its routes need. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct HttpApi {
     pub(crate) schema: Schema,
     pub(crate) cors: Option<HeaderValue>,
-    /// The most that a body may be long.
+    /// The most bytes of a request's body.
     pub(crate) body: usize,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) archive: Arc<LogArchive>,
@@ -50,7 +50,7 @@ pub(crate) struct HttpApi {
     pub(crate) registered: RegistrationState,
     /// Places for sockets of those who are known.
     pub(crate) sockets: Arc<Semaphore>,
-    /// As many for those whom the platform is asked about.
+    /// As many places for those whom the platform is asked about.
     pub(crate) asked: Arc<Semaphore>,
     /// Places for those who have not said yet who they are.
     pub(crate) strangers: Strangers,
@@ -58,11 +58,11 @@ pub(crate) struct HttpApi {
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static("content-type,authorization,x-access-token");
-/// The provider that a browser gives a token of.
+/// The provider that gives tokens by OAuth.
 const GITHUB: &str = "github";
 const TOKEN: HeaderName = HeaderName::from_static("x-access-token");
-/// A comment on a stream of events on which nothing comes, so that nobody between takes it for dead.
-const ALIVE: Duration = Duration::from_secs(15);
+/// How often a comment is sent on a stream without events, so that no proxy on the way takes it for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 impl HttpApi {
     pub(crate) fn routes(self) -> Router {
@@ -79,18 +79,18 @@ impl HttpApi {
         Router::new().nest("/app-proxy", api.clone()).merge(api).layer(from_fn_with_state(self, cors))
     }
 
-    /// Why nothing is carried out, in the form in which an answer is waited for.
+    /// The answer to a request that is refused, as a stream of events or as JSON.
     async fn refused(self, is_stream: bool, message: &str, code: &str) -> Response {
         let error = json!({"message": message, "extensions": {"code": code}});
         let said = json!({"data": null, "errors": [error]});
         match is_stream {
-            true => event_stream(stream::iter([said]), self.stop, ALIVE).await,
+            true => event_stream(stream::iter([said]), self.stop, KEEP_ALIVE).await,
             false => answer(&said),
         }
     }
 }
 
-/// Whether it can do anything for anybody: not before the runtime is registered.
+/// Readiness: the app proxy can do nothing before the runtime is registered.
 async fn ready(State(front): State<HttpApi>) -> Response {
     match front.registered.borrow().clone() {
         Some(why) => wrong(StatusCode::SERVICE_UNAVAILABLE, &ActError::Unregistered(why).to_string()),
@@ -143,7 +143,7 @@ async fn graphql(State(front): State<HttpApi>, request: axum::extract::Request) 
     }
     let request = request.data(caller);
     if is_stream {
-        return event_stream(front.schema.execute_stream(request), front.stop, ALIVE).await;
+        return event_stream(front.schema.execute_stream(request), front.stop, KEEP_ALIVE).await;
     }
     answer(&front.schema.execute(request).await)
 }
@@ -217,7 +217,7 @@ async fn logs(State(front): State<HttpApi>, headers: HeaderMap) -> Response {
     (headers, Body::from_stream(stream)).into_response()
 }
 
-/// What a browser brings along.
+/// The query that a browser comes with.
 type CallbackQuery = Query<HashMap<String, String>>;
 
 /// Sends the browser of whoever began to where they consent.

@@ -28,43 +28,43 @@ use crate::query_text::read_query;
 use crate::schema::Schema;
 use crate::strangers::Stranger;
 
-/// Whoever opened one says so soon who they are.
-const INTRODUCED: Duration = Duration::from_secs(10);
-/// How often something is said, so that nobody between takes it for dead.
-const BEAT: Duration = Duration::from_secs(15);
-/// Who says nothing for so long, not even that it lives, is gone; and so is who takes nothing.
-const GONE: Duration = Duration::from_secs(60);
-/// One ends after so long, and may be opened again.
-const LONGEST: Duration = Duration::from_secs(3 * 3_600);
-/// How long the other side's goodbye is waited for.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// Operations of a socket that are under way at a time.
-const OPERATIONS: usize = 32;
-/// Bytes that are read at a time.
-const READ: usize = 8 << 10;
-/// Bytes of a goodbye's reason.
-const REASON: usize = 120;
+/// How long a socket may be open before its owner is known.
+const INIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a ping is sent, so that no proxy on the way takes the socket for dead.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+/// How long a client may send nothing, not even a pong, or take nothing, before the socket is dropped.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a socket may be open; another one may be opened then.
+const MAX_DURATION: Duration = Duration::from_secs(3 * 3_600);
+/// How long the client's close frame is waited for.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The most operations of a socket that are under way at a time.
+const MAX_OPERATIONS: usize = 32;
+/// The bytes of a socket's read buffer.
+const READ_BUFFER: usize = 8 << 10;
+/// The most bytes of the reason of a close frame.
+const MAX_REASON: usize = 120;
 
-/// What whoever is known and has no place is told.
+/// The close reason where there is no place for another socket.
 pub(crate) const FULL: &str = "too many sockets are open: close one, or try again later";
-/// What a stranger is told whose place is given to another.
+/// The close reason of a stranger whose place is given to another.
 const DISPLACED: &str =
     "too many wait here who do not say who they are: open another one, and say it at once";
 
-/// What is under way on one, by its id: answers, and then that there is no further one.
+/// The operations of a socket that are under way, by their ids: each gives answers, and then `None`.
 type RunningOperations = StreamMap<String, Pin<Box<dyn Stream<Item = Option<Response>> + Send>>>;
-/// How one ends: a code, and why.
+/// The code and the reason of a close frame.
 type CloseReason = (u16, String);
 
-/// Says of an operation that it was not begun.
-fn refused(protocol: Protocols, id: &str, message: &str, code: &str) -> Value {
+/// The message that an operation was not begun.
+fn error_message(protocol: Protocols, id: &str, message: &str, code: &str) -> Value {
     let error = json!({"message": message, "extensions": {"code": code}});
     let payload = if protocol == Protocols::GraphQLWS { json!([error]) } else { error };
     json!({"id": id, "type": "error", "payload": payload})
 }
 
-/// Says an answer to an operation, or that there is no further one.
-fn told(protocol: Protocols, id: &str, answer: Option<Response>) -> Value {
+/// The message with an answer to an operation, or that there is no further one.
+fn answer_message(protocol: Protocols, id: &str, answer: Option<Response>) -> Value {
     match (answer, protocol) {
         (Some(answer), Protocols::GraphQLWS) => json!({"id": id, "type": "next", "payload": answer}),
         (Some(answer), Protocols::SubscriptionsTransportWS) => {
@@ -74,7 +74,7 @@ fn told(protocol: Protocols, id: &str, answer: Option<Response>) -> Value {
     }
 }
 
-/// The token of the message that introduces somebody: as a header is called, or among `headers`.
+/// The token in the payload of `connection_init`: under the name of a header, or among `headers`.
 fn token(payload: &Value) -> Option<SecretString> {
     let is_one =
         |name: &str| ["authorization", "x-access-token"].iter().any(|one| name.eq_ignore_ascii_case(one));
@@ -86,19 +86,19 @@ fn token(payload: &Value) -> Option<SecretString> {
     within(payload).or_else(|| within(payload.get("headers")?))
 }
 
-/// So much of a reason as a goodbye holds.
+/// The beginning of a reason, as long as a close frame holds.
 fn short(text: &str) -> String {
-    let ends = (0..=REASON.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let ends = (0..=MAX_REASON.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..ends.unwrap_or(0)).unwrap_or_default().to_owned()
 }
 
-/// Whoever is at a socket.
+/// Whoever opened a socket, and the place that they take.
 pub(crate) enum SocketOwner {
-    /// They have not said yet who they are.
+    /// Nobody has sent a token yet.
     Stranger(Stranger),
-    /// They have said it, and the platform is asked.
+    /// A token was sent, and the platform is asked about it.
     Asked { _place: OwnedSemaphorePermit },
-    /// The platform knows them, and theirs is one of the places, for as long as they are here.
+    /// The platform knows them.
     Known { caller: Caller, _place: OwnedSemaphorePermit },
 }
 
@@ -106,7 +106,7 @@ pub(crate) enum SocketOwner {
 pub(crate) struct SocketSession {
     pub(crate) schema: Schema,
     pub(crate) dispatcher: Dispatcher,
-    /// Of the head.
+    /// The token of the request that was upgraded.
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
     /// Places for those whom the platform is asked about.
@@ -116,15 +116,15 @@ pub(crate) struct SocketSession {
     pub(crate) who: SocketOwner,
 }
 
-/// Chooses how messages are called, and the most that one may be long; `None`: by no name that is offered.
+/// Chooses the protocol, and bounds messages to `longest` bytes; `None`: the client offers no protocol that is known.
 pub(crate) fn agreed(upgrade: WebSocketUpgrade, longest: usize) -> Option<(Protocols, WebSocketUpgrade)> {
     let upgrade = upgrade.protocols(ALL_WEBSOCKET_PROTOCOLS);
     let protocol = upgrade.selected_protocol()?.to_str().ok()?.parse().ok()?;
-    Some((protocol, upgrade.max_message_size(longest).max_frame_size(longest).read_buffer_size(READ)))
+    Some((protocol, upgrade.max_message_size(longest).max_frame_size(longest).read_buffer_size(READ_BUFFER)))
 }
 
 impl SocketOwner {
-    /// When a stranger's place is given to another; never that of one who has said who they are.
+    /// Waits until a stranger's place is given to another; for ever where a token was sent.
     async fn displaced(&self) {
         match self {
             Self::Stranger(stranger) => stranger.displaced().await,
@@ -141,7 +141,7 @@ impl SocketOwner {
 }
 
 impl SocketSession {
-    /// Answers whatever is asked on it, until either side ends it.
+    /// Answers what is asked on the socket, until either side closes it.
     pub(crate) async fn run(mut self, protocol: Protocols, mut socket: WebSocket) {
         let Some((code, reason)) = self.talk(protocol, &mut socket).await else { return };
         let frame = CloseFrame { code, reason: short(&reason).into() };
@@ -150,31 +150,31 @@ impl SocketSession {
             while socket.next().await?.is_ok() {}
             Some(())
         };
-        // Whoever does not say goodbye as well is left, and a stranger at once where others wait for the place.
+        // A client that sends no close frame is dropped, and a stranger at once where others wait for the place.
         tokio::select! {
             biased;
-            _ = timeout(GOODBYE, goodbye) => {}
+            _ = timeout(CLOSE_TIMEOUT, goodbye) => {}
             () = self.who.displaced() => {}
         }
     }
 
-    /// `None`: nobody is left to say goodbye to.
+    /// Answers what is asked, and gives how the socket is to be closed; `None`: the client is gone.
     async fn talk(&mut self, protocol: Protocols, socket: &mut WebSocket) -> Option<CloseReason> {
         let mut running = RunningOperations::new();
         let (begun, mut heard) = (Instant::now(), Instant::now());
-        let mut beat = interval_at(begun + BEAT, BEAT);
+        let mut beat = interval_at(begun + PING_INTERVAL, PING_INTERVAL);
         loop {
             let says = tokio::select! {
                 () = self.stop.cancelled() => return Some((close_code::AWAY, "the app proxy stops".to_owned())),
-                () = sleep_until(begun + INTRODUCED), if self.who.caller().is_none() => {
+                () = sleep_until(begun + INIT_TIMEOUT), if self.who.caller().is_none() => {
                     return Some((4408, "nobody said who they are".to_owned()));
                 }
                 () = self.who.displaced() => return Some((close_code::AGAIN, DISPLACED.to_owned())),
-                () = sleep_until(begun + LONGEST) => {
+                () = sleep_until(begun + MAX_DURATION) => {
                     return Some((close_code::AWAY, "open another one".to_owned()));
                 }
                 _ = beat.tick() => {
-                    if heard.elapsed() > GONE {
+                    if heard.elapsed() > IDLE_TIMEOUT {
                         return None;
                     }
                     Message::Ping(Vec::new().into())
@@ -183,7 +183,7 @@ impl SocketSession {
                     if answer.is_none() {
                         running.remove(&id);
                     }
-                    Message::text(told(protocol, &id, answer).to_string())
+                    Message::text(answer_message(protocol, &id, answer).to_string())
                 }
                 said = socket.next() => {
                     heard = Instant::now();
@@ -200,20 +200,20 @@ impl SocketSession {
                 }
             };
             tokio::select! {
-                sent = timeout(GONE, socket.send(says)) => sent.ok()?.ok()?,
+                sent = timeout(IDLE_TIMEOUT, socket.send(says)) => sent.ok()?.ok()?,
                 () = self.who.displaced() => return None,
             }
         }
     }
 
-    /// What is answered to a message at once.
+    /// Takes a message in, and gives what is answered to it at once.
     async fn hear(
         &mut self,
         protocol: Protocols,
         text: &str,
         running: &mut RunningOperations,
     ) -> Result<Option<Value>, CloseReason> {
-        // What is wrong with a text is not told: a token may stand there.
+        // The error of the parser is not told: it may quote a token.
         let said = ClientMessage::from_bytes(text)
             .map_err(|_| (4400, "this is no message of the protocol".to_owned()))?;
         match (said, self.who.caller().cloned()) {
@@ -223,12 +223,12 @@ impl SocketSession {
             (ClientMessage::ConnectionInit { payload }, None) => {
                 let caller = Caller(payload.as_ref().and_then(token).or_else(|| self.token.clone()));
                 let full = |_| (close_code::AGAIN, FULL.to_owned());
-                // However long that takes, it is no stranger any more.
+                // While the platform is asked, the place of a stranger is free for another.
                 let _place = self.asked.clone().try_acquire_owned().map_err(full)?;
                 self.who = SocketOwner::Asked { _place };
                 self.dispatcher.knows(&caller).await.map_err(|error| match error.code() {
                     "UNAUTHENTICATED" => (4403, error.to_string()),
-                    // The platform is away, say.
+                    // The platform may be away for a while.
                     _ => (close_code::AGAIN, error.to_string()),
                 })?;
                 let _place = self.sockets.clone().try_acquire_owned().map_err(full)?;
@@ -248,13 +248,13 @@ impl SocketSession {
             (ClientMessage::Start { id, .. }, Some(_)) if running.contains_key(&id) => {
                 Err((4409, "an operation of that id is under way".to_owned()))
             }
-            (ClientMessage::Start { id, .. }, Some(_)) if running.len() >= OPERATIONS => {
-                let message = format!("at most {OPERATIONS} operations of a socket may be under way");
-                Ok(Some(refused(protocol, &id, &message, "BUSY")))
+            (ClientMessage::Start { id, .. }, Some(_)) if running.len() >= MAX_OPERATIONS => {
+                let message = format!("at most {MAX_OPERATIONS} operations of a socket may be under way");
+                Ok(Some(error_message(protocol, &id, &message, "BUSY")))
             }
             (ClientMessage::Start { id, mut payload }, Some(caller)) => {
                 if let Err(why) = read_query(&mut payload) {
-                    return Ok(Some(refused(protocol, &id, &why, "BAD_REQUEST")));
+                    return Ok(Some(error_message(protocol, &id, &why, "BAD_REQUEST")));
                 }
                 let answers = self.schema.execute_stream(payload.data(caller));
                 running.insert(id, Box::pin(answers.map(Some).chain(once(async { None }))));

@@ -1,4 +1,4 @@
-//! How Git providers are called.
+//! The HTTP settings and the meter that all clients of Git providers share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use stages_client::{BuildError, Client, Config, Target};
 
 use crate::series::GIT;
 
-/// How Git providers are called. Cloning shares.
+/// The HTTP settings and the meter that all clients of Git providers share. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Calls {
-    /// Told of each call.
+    /// Counts and times each call.
     pub(crate) meter: Arc<dyn Meter>,
-    /// Authorities that sign certificates of theirs, beside the system's.
+    /// A PEM file with authorities that are trusted besides the system's.
     pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl Calls {
-    /// Who calls one of them.
+    /// A client of one provider.
     pub(super) async fn client(&self, target: Target, config: Config) -> Result<Client, BuildError> {
         let client = Config { ca_file: self.ca_file.clone(), ..config }.build(target).await?;
         Ok(client.metered(Call::new(GIT, "call"), self.meter.clone()))

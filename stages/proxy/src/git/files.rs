@@ -23,18 +23,18 @@ use super::repository::Repository;
 use crate::account::Account;
 use crate::error::ActError;
 
-/// Bytes of a file that is read.
-const LARGEST: usize = 1 << 20;
-/// Names of a directory that are told.
-const NAMES: usize = 2_000;
-/// Branches and tags that are told.
-const BRANCHES: usize = 2_000;
-/// Bytes of what a commit says.
-const MESSAGE: usize = 8 << 10;
-/// Repositories of a page, unless another number is asked for, and the most.
+/// The most bytes of a file that is read.
+const MAX_FILE: usize = 1 << 20;
+/// The most names of a directory that are listed.
+const MAX_NAMES: usize = 2_000;
+/// The most branches, and the most tags, that are listed.
+const MAX_BRANCHES: usize = 2_000;
+/// The most bytes of a commit's message.
+const MAX_MESSAGE: usize = 8 << 10;
+/// How many repositories a page has where no number is asked for, and the most that it has.
 const PAGE: (u32, u32) = (30, 100);
 
-/// Works with repositories. Cloning shares.
+/// Reads and changes repositories of people. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct GitFiles {
     pub(crate) integrations: Integrations,
@@ -117,16 +117,16 @@ pub(crate) struct Commit {
     tags: Vec<String>,
 }
 
-/// A commit that is to be.
+/// A commit that somebody asks for.
 pub(crate) struct CommitRequest {
-    /// None: the repository's own.
+    /// The branch; `None`: the repository's default one.
     pub(crate) branch: Option<String>,
-    /// What the branch begins at that is to be new.
+    /// The branch or commit that a new branch begins at; `None`: the branch is there.
     pub(crate) base: Option<String>,
-    /// The branch that a pull request is to merge it into.
+    /// The branch that a pull request is to merge it into, which must exist.
     pub(crate) target: Option<String>,
     pub(crate) files: Vec<NewFile>,
-    /// Its first line, and what stands below.
+    /// The first line of its message, and the text below that.
     pub(crate) message: (Option<String>, Option<String>),
     pub(crate) force: bool,
     pub(crate) allow_empty: bool,
@@ -137,12 +137,12 @@ pub(crate) struct RequestedPull {
     pub(crate) title: String,
     pub(crate) description: Option<String>,
     pub(crate) head: String,
-    /// None: the repository's own.
+    /// `None`: the repository's default branch.
     pub(crate) base: Option<String>,
 }
 
-/// A repository, and whoever works with it.
-struct Opened {
+/// A repository, and the credentials of whoever works with it.
+struct OpenedRepository {
     forge: Forge,
     repository: Repository,
     url: RepositoryUrl,
@@ -166,7 +166,7 @@ impl CommitFile {
 }
 
 impl GitFiles {
-    /// The repositories that somebody may work with, page by page.
+    /// A page of the repositories that somebody may work with.
     pub(crate) async fn repositories(
         &self,
         who: &Account,
@@ -197,8 +197,8 @@ impl GitFiles {
         let opened = self.open(who, integration, repo).await?;
         let Named { mut branches, mut tags } =
             self.checkouts.named_as(&opened.url, &opened.credential).await?;
-        branches.truncate(BRANCHES);
-        tags.truncate(BRANCHES);
+        branches.truncate(MAX_BRANCHES);
+        tags.truncate(MAX_BRANCHES);
         Ok(RepositoryBranchesAndTagsOutput { branches, tags })
     }
 
@@ -217,7 +217,7 @@ impl GitFiles {
         let (revision, found) = self.look(who, (integration, repo), &revision, list).await?;
         let all = found.map_err(|path| missing(&path))?;
         let file = |of: stages_git::Listed| RepositoryFile { path: of.path, is_directory: of.is_directory };
-        Ok(RepositoryFiles { revision, files: all.into_iter().take(NAMES).map(file).collect() })
+        Ok(RepositoryFiles { revision, files: all.into_iter().take(MAX_NAMES).map(file).collect() })
     }
 
     /// A file of text.
@@ -228,7 +228,7 @@ impl GitFiles {
         (revision, path): (String, String),
     ) -> Result<GitFile, ActError> {
         let of = path.clone();
-        let read = move |snapshot: &Snapshot<'_>| snapshot.read(&of, LARGEST);
+        let read = move |snapshot: &Snapshot<'_>| snapshot.read(&of, MAX_FILE);
         let (revision, data) = self.look(who, (integration, repo), &revision, read).await?;
         let data = data.ok_or_else(|| missing(&path))?;
         let data = String::from_utf8(data)
@@ -236,7 +236,7 @@ impl GitFiles {
         Ok(GitFile { path, revision, data })
     }
 
-    /// Commits as somebody.
+    /// Commits to a branch, as somebody.
     pub(crate) async fn commit(
         &self,
         who: &Account,
@@ -250,7 +250,7 @@ impl GitFiles {
             None if change.base.is_some() => {
                 return Err(ActError::Wrong("branchName is to say how the new branch is called".to_owned()));
             }
-            None => own_branch(&opened.repository),
+            None => default_branch(&opened.repository),
         };
         if let Some(target) = &change.target {
             let named = self.checkouts.named_as(&opened.url, &opened.credential).await?;
@@ -277,7 +277,7 @@ impl GitFiles {
         Ok(Commit { sha: done.id.to_string(), committer, date, message, tags: Vec::new() })
     }
 
-    /// Opens a pull request as somebody, of branches that are there.
+    /// Opens a pull request as somebody; both branches must exist.
     pub(crate) async fn pull_request(
         &self,
         who: &Account,
@@ -286,7 +286,7 @@ impl GitFiles {
     ) -> Result<PullRequest, ActError> {
         let opened = self.open(who, integration, repo).await?;
         let RequestedPull { title, description, head, base } = wanted;
-        let base = base.unwrap_or_else(|| own_branch(&opened.repository));
+        let base = base.unwrap_or_else(|| default_branch(&opened.repository));
         let wanted = NewPullRequest { title, description: description.unwrap_or_default(), head, base };
         let wanted = wanted.checked()?;
         let named = self.checkouts.named_as(&opened.url, &opened.credential).await?;
@@ -306,7 +306,7 @@ impl GitFiles {
         Ok(pull)
     }
 
-    /// Reads of a revision as somebody: from the commit that it means, which is given too.
+    /// Reads a revision as somebody; gives the commit that it means, and what was read.
     async fn look<T: Send + 'static>(
         &self,
         who: &Account,
@@ -335,7 +335,7 @@ impl GitFiles {
         Ok((forge, credential, api))
     }
 
-    async fn open(&self, who: &Account, integration: &str, repo: &str) -> Result<Opened, ActError> {
+    async fn open(&self, who: &Account, integration: &str, repo: &str) -> Result<OpenedRepository, ActError> {
         let (forge, credential, api) = self.forge(who, integration).await?;
         let repository = forge.repository(repo).await?;
         let url = RepositoryUrl::read(&repository.clone_url)?;
@@ -346,12 +346,12 @@ impl GitFiles {
                 api.host_str().unwrap_or_default()
             )));
         }
-        Ok(Opened { forge, repository, url, credential })
+        Ok(OpenedRepository { forge, repository, url, credential })
     }
 }
 
-/// The branch of a repository that is meant where none is named. One without commits may have none: the first is `main`.
-fn own_branch(of: &Repository) -> String {
+/// The default branch of a repository; `main` for one without commits, which may have none.
+fn default_branch(of: &Repository) -> String {
     match &*of.default_branch {
         "" => "main".to_owned(),
         branch => branch.to_owned(),
@@ -362,7 +362,7 @@ fn missing(path: &str) -> ActError {
     ActError::NotFound(format!("there is no {} in the repository", stages_git::shown(path)))
 }
 
-/// What a commit says: its first line, and below it what more there is to say.
+/// The message of a commit; where none is given, one that names the files.
 fn message(change: &CommitRequest) -> Result<String, ActError> {
     let (first, more) = &change.message;
     let first = first.as_deref().map(str::trim).filter(|first| !first.is_empty());
@@ -375,10 +375,10 @@ fn message(change: &CommitRequest) -> Result<String, ActError> {
         Some(more) => format!("{first}\n\n{more}\n"),
         None => format!("{first}\n"),
     };
-    match text.len() > MESSAGE || text.contains('\0') {
-        true => {
-            Err(ActError::Wrong(format!("what a commit says has at most {MESSAGE} bytes, none of them 0")))
-        }
+    match text.len() > MAX_MESSAGE || text.contains('\0') {
+        true => Err(ActError::Wrong(format!(
+            "what a commit says has at most {MAX_MESSAGE} bytes, none of them 0"
+        ))),
         false => Ok(text),
     }
 }

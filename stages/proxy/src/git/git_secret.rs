@@ -20,18 +20,18 @@ use crate::account::Account;
 use crate::error::ActError;
 use crate::secret_names::{GIT_SECRET, TOKEN_SECRET};
 
-/// Tries to write what somebody else writes too.
-pub(super) const TRIES: usize = 50;
+/// How often a Secret is written that others write at the same time.
+pub(super) const MAX_TRIES: usize = 50;
 
-/// A person's token, as it is kept.
+/// A person's token, as the Secret holds it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeptToken {
-    /// Whose it is, on the platform: this account's alone.
+    /// The uid of the account of the platform that it belongs to.
     pub(super) uid: String,
     /// The name of the account when it was registered.
     pub(super) user: String,
-    /// Whose it is, at the provider.
+    /// The name of its owner at the provider.
     pub(super) username: String,
     pub(super) sealed: String,
     /// When it ends, where the provider said so.
@@ -39,19 +39,19 @@ pub(super) struct KeptToken {
     pub(super) expires: Option<Timestamp>,
 }
 
-/// All that is kept.
+/// The integrations and tokens that the Secret holds.
 #[derive(Debug, Default)]
 pub(super) struct GitSecretContent {
     pub(super) integrations: BTreeMap<String, Integration>,
-    /// Of an integration.
+    /// Each with the name of its integration.
     pub(super) tokens: Vec<(String, KeptToken)>,
 }
 
-/// What is to be written, and what is to be forgotten.
+/// Changes of the Secret's data: null removes a key.
 #[derive(Default)]
 pub(super) struct SecretChanges(Map<String, Value>);
 
-/// The Secret, and others of its namespace.
+/// Reads and writes the Secret of integrations and tokens, and others of its namespace. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct GitSecret {
     pub(crate) cluster: Arc<Reader>,
@@ -66,7 +66,7 @@ fn of_integration(name: &str) -> String {
     format!("integration.{name}")
 }
 
-/// What the platform tells may hold what a key may not.
+/// The key of a token. The uid is hashed, since it may hold characters that a key may not.
 fn of_token(name: &str, uid: &str) -> String {
     format!("token.{name}.{}", hex::encode(Sha256::digest(uid)))
 }
@@ -82,7 +82,7 @@ fn read_iv(iv: &Value) -> Result<SecretString, ActError> {
     text.map(SecretString::from).ok_or_else(unread)
 }
 
-/// Whether that, of a Secret, is an `encryptionIV`.
+/// Whether a value of a Secret is an `encryptionIV`.
 pub(crate) fn is_iv(iv: &Value) -> bool {
     read_iv(iv).is_ok()
 }
@@ -114,12 +114,12 @@ impl SecretChanges {
         self
     }
 
-    /// Of everybody who is registered.
+    /// Forgets all tokens of an integration.
     pub(super) fn forget_tokens(self, name: &str, all: &GitSecretContent) -> Self {
         all.tokens_of(name).fold(self, |changes, token| changes.forget_token(name, &token.uid))
     }
 
-    /// Of those who had the name of an account before it: no two have one at once, so that they are gone.
+    /// Forgets tokens of accounts that had the name of this one before it: no two accounts have a name at once, so that they are gone.
     pub(super) fn forget_before(self, name: &str, account: &Account, all: &GitSecretContent) -> Self {
         let gone = all.tokens_of(name).filter(|token| account.follows(&token.user, &token.uid));
         gone.fold(self, |changes, token| changes.forget_token(name, &token.uid))
@@ -172,20 +172,20 @@ impl GitSecret {
         made.map(drop).map_err(failed("make the Secret"))
     }
 
-    /// All that is kept; what somebody else keeps there is left alone.
+    /// Reads the integrations and tokens; other keys of the Secret are passed over.
     pub(super) async fn content(&self) -> Result<GitSecretContent, ActError> {
         let secret =
             self.cluster.get(&self.path(GIT_SECRET)).await.map_err(failed("read the Git integrations"))?;
         Ok(GitSecretContent::of(secret.as_ref()))
     }
 
-    /// Changes what is kept, as `change` says of what is there: what is written meanwhile is looked at again.
+    /// Writes the changes that `change` makes of the current content; where others write meanwhile, it is called again.
     pub(super) async fn change(
         &self,
         change: impl Fn(&GitSecretContent) -> Result<SecretChanges, ActError> + Send + Sync,
     ) -> Result<(), ActError> {
         let path = self.path(GIT_SECRET);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let secret = self.cluster.get(&path).await.map_err(failed("read the Git integrations"))?;
             let changes = change(&GitSecretContent::of(secret.as_ref()))?;
             let Some(secret) = secret else {
@@ -214,7 +214,7 @@ impl GitSecret {
     /// The runtime's `encryptionIV`; made where there is none, and never written over.
     pub(super) async fn iv_or_new(&self) -> Result<SecretString, ActError> {
         let path = self.path(TOKEN_SECRET);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(secret) = self.cluster.get(&path).await.map_err(failed("read the encryptionIV"))? else {
                 self.make(TOKEN_SECRET).await?;
                 continue;
@@ -226,7 +226,7 @@ impl GitSecret {
             getrandom::fill(&mut bytes)
                 .map_err(|_| ActError::Wrong("there are no random numbers for an encryptionIV".to_owned()))?;
             let iv = SecretString::from(hex::encode(bytes));
-            // Only onto the Secret that was read: of two that make one, one is taken by both.
+            // With the version that was read: of two that make one at once, both take the same.
             let patch = json!({
                 "metadata": {"resourceVersion": secret.pointer("/metadata/resourceVersion")},
                 "data": {"encryptionIV": STANDARD.encode(iv.expose_secret())},

@@ -1,4 +1,4 @@
-//! What is done with integrations and tokens.
+//! Git integrations of the runtime, and the tokens that people register with them.
 
 use async_graphql::SimpleObject;
 use jiff::Timestamp;
@@ -15,36 +15,36 @@ use crate::account::Account;
 use crate::error::ActError;
 use crate::platform::Platform;
 
-/// Integrations of a runtime.
-const MOST: usize = 50;
+/// The most integrations of a runtime.
+const MAX_INTEGRATIONS: usize = 50;
 
-/// Integrations, and what people registered with them. Cloning shares.
+/// The Git integrations, and the tokens that people registered with them. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Integrations {
     pub(crate) kept: GitSecret,
-    /// Secrets of the namespace of Argo CD, which reads them.
+    /// Secrets in the namespace of Argo CD, for Argo CD to read.
     pub(crate) of_argocd: GitSecret,
     pub(crate) platform: Platform,
     /// How providers are called.
     pub(crate) calls: Calls,
-    /// Whether tokens are taken without a look at what they may.
+    /// Whether tokens are taken without a check of what they may.
     pub(crate) takes_any: bool,
 }
 
-/// An integration, and who is registered.
+/// An integration, and the people who registered a token with it.
 pub(crate) struct ListedIntegration {
     pub(crate) name: String,
     pub(crate) integration: Integration,
     pub(crate) users: Vec<ListedUser>,
 }
 
-/// Somebody who is registered.
+/// Somebody who registered a token.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListedUser {
     pub(crate) user: String,
-    /// Which account of the platform that was.
+    /// The uid of their account of the platform.
     pub(crate) uid: String,
-    /// Whether what is kept of them opens.
+    /// Whether their token can be opened.
     pub(crate) is_valid: bool,
     /// When their token ends, where the provider said so.
     pub(crate) expires: Option<Timestamp>,
@@ -60,15 +60,15 @@ pub(crate) struct GitToken {
     expires_at: Option<String>,
 }
 
-/// A person's token, opened.
+/// A person's token, opened, and its integration.
 pub(super) struct RegisteredToken {
     pub(super) integration: Integration,
-    /// Whose it is, at the provider.
+    /// The name of its owner at the provider.
     pub(super) username: String,
     pub(super) token: SecretString,
 }
 
-/// What is sealed along with a token.
+/// The place of a token, which it is sealed for.
 fn place(name: &str, uid: &str) -> String {
     format!("{name}/{uid}")
 }
@@ -82,7 +82,7 @@ fn unregistered(name: &str, user: &str) -> ActError {
 }
 
 impl Integrations {
-    /// What tokens are sealed with; what it takes is made where it is missing.
+    /// Seals tokens; the runtime's `encryptionIV` is made where it is missing.
     pub(super) async fn sealer(&self) -> Result<Sealer, ActError> {
         let store_key = self.platform.store_key().await?;
         KeyMaterial { store_key, iv: self.kept.iv_or_new().await? }.sealer()
@@ -126,7 +126,7 @@ impl Integrations {
         found.ok_or_else(|| missing(name))
     }
 
-    /// An integration without who is registered.
+    /// An integration, without those who are registered.
     pub(crate) async fn find(&self, name: &str) -> Result<Integration, ActError> {
         named(name)?;
         self.kept.content().await?.integrations.remove(name).ok_or_else(|| missing(name))
@@ -146,10 +146,10 @@ impl Integrations {
         self.kept
             .change(|all| match all.integrations.contains_key(name) {
                 true => Err(ActError::Wrong(format!("there is a Git integration {name} already: edit it"))),
-                false if all.integrations.len() >= MOST => {
-                    Err(ActError::Wrong(format!("a runtime has at most {MOST} Git integrations")))
+                false if all.integrations.len() >= MAX_INTEGRATIONS => {
+                    Err(ActError::Wrong(format!("a runtime has at most {MAX_INTEGRATIONS} Git integrations")))
                 }
-                // Nobody is registered with what is new.
+                // Tokens of a former integration of this name are not those of the new one.
                 false => {
                     SecretChanges::default().forget_tokens(name, all).keep_integration(name, integration)
                 }
@@ -157,7 +157,7 @@ impl Integrations {
             .await
     }
 
-    /// Tokens that were registered for another address are forgotten: they are sent nowhere else.
+    /// Changes an integration. Where its address changes, its tokens are forgotten, since they are not to be sent to another server.
     pub(crate) async fn edit(
         &self,
         name: &str,
@@ -189,12 +189,12 @@ impl Integrations {
             .await
     }
 
-    /// What a token of a kind is looked at for.
+    /// The kind that a token is checked for; `None`: its permissions are not checked.
     pub(super) fn wanted(&self, of: GitTokenType) -> Option<GitTokenType> {
         (!self.takes_any).then_some(of)
     }
 
-    /// Keeps a person's token, once the provider of the integration as it was looked at takes it.
+    /// Keeps a person's token once the provider takes it, unless the integration was changed meanwhile.
     pub(crate) async fn register(
         &self,
         name: &str,
@@ -222,7 +222,7 @@ impl Integrations {
             .await
     }
 
-    /// A person's token, as the provider of the integration takes it.
+    /// A person's token for an integration, opened.
     pub(super) async fn token_of(&self, name: &str, account: &Account) -> Result<RegisteredToken, ActError> {
         let (user, uid) = (&*account.name, account.uid()?);
         named(name)?;
@@ -242,7 +242,7 @@ impl Integrations {
         Ok(RegisteredToken { integration, username: kept.username.clone(), token })
     }
 
-    /// What the provider says of a person's token now.
+    /// Asks the provider about a person's token.
     pub(crate) async fn check(&self, name: &str, account: Account) -> Result<GitToken, ActError> {
         let RegisteredToken { integration, username, token } = self.token_of(name, &account).await?;
         let (who, of) = ((Some(&*username), &token), self.wanted(GitTokenType::UserToken));
@@ -264,7 +264,7 @@ impl Integrations {
 }
 
 impl ListedIntegration {
-    /// As somebody sees it: without those who had their name before and are gone.
+    /// The integration as an account sees it: without former accounts of its name.
     pub(crate) fn seen_by(mut self, account: &Account) -> Self {
         self.users.retain(|one| !account.follows(&one.user, &one.uid));
         self

@@ -27,22 +27,24 @@ use super::provider::Provider;
 use crate::account::Account;
 use crate::error::ActError;
 
-/// What is begun is ended within this time, in seconds.
-const LASTS: i64 = 10 * 60;
-/// What a token is to be good for.
+/// How long an attempt may take, in seconds.
+const ATTEMPT_SECONDS: i64 = 10 * 60;
+/// The OAuth scope of a token.
 const SCOPE: &str = "repo";
 const ACT: &str = "give a token for the code";
-/// GitHub is not waited for longer, and its answer is no longer.
-const WITHIN: Duration = Duration::from_secs(20);
-const LARGEST: usize = 64 << 10;
-/// Characters of what it says of a refusal.
-const SAID: usize = 300;
-/// Below the address of the runtime.
+/// How long a call of GitHub may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The most bytes of an answer of GitHub.
+const MAX_ANSWER: usize = 64 << 10;
+/// The most characters of GitHub's error message that are told.
+const MAX_MESSAGE: usize = 300;
+/// The path below the runtime's address at which a browser begins.
 const BEGIN: &str = "app-proxy/api/git-auth/github";
+/// The path below the runtime's address to which GitHub sends a browser back.
 const CALLBACK: &str = "app-proxy/api/git-auth/github/callback";
-/// The longest code.
-const LONGEST: usize = 1_024;
-/// What is sealed along with an attempt: one that goes to GitHub is none that came back.
+/// The most bytes of a code.
+const MAX_CODE: usize = 1_024;
+/// The places that attempts are sealed for: one on its way to GitHub is told from one that came back.
 const AWAY: &str = "oauth/away";
 const BACK: &str = "oauth/back";
 
@@ -55,7 +57,7 @@ pub struct OAuthConfig {
     pub external_url: Url,
 }
 
-/// Has people consent. Cloning shares.
+/// Gets tokens by OAuth, with people's consent. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct OAuth(Arc<Inner>);
 
@@ -64,30 +66,31 @@ struct Inner {
     git: Integrations,
 }
 
-/// What goes along with a browser.
+/// An attempt to get a token, which a browser carries sealed.
 #[derive(Serialize, Deserialize)]
 struct ConsentAttempt {
-    /// The account of whoever began, and its name.
+    /// The uid of the account of whoever began it.
     uid: String,
+    /// The name of that account.
     user: String,
     integration: String,
-    /// Of PKCE: whoever has it is whoever began.
+    /// The verifier of PKCE.
     verifier: String,
-    /// Seconds since 1970.
+    /// When it is over, in seconds since 1970.
     until: i64,
-    /// That it came back with.
+    /// The code that the browser came back with; empty before.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     code: String,
 }
 
-/// The application, as its Secret has it.
+/// The OAuth application, as its Secret holds it.
 struct OAuthApplication {
     id: String,
     secret: SecretString,
     url: Url,
 }
 
-/// What GitHub answers.
+/// GitHub's answer to the exchange of a code.
 #[derive(Deserialize)]
 struct TokenResponse {
     access_token: Option<SecretString>,
@@ -104,7 +107,7 @@ fn unknown() -> ActError {
     ActError::Wrong("this was not begun here, or more than 10 minutes ago: begin again".to_owned())
 }
 
-/// As PKCE tells what it keeps.
+/// The code challenge of PKCE for a verifier.
 fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
 }
@@ -114,7 +117,7 @@ impl OAuth {
         Self(Arc::new(Inner { config, git }))
     }
 
-    /// Begins for somebody; gives the address that their browser is to open.
+    /// Begins an attempt; gives the address that a browser is to open.
     pub(crate) async fn begin(
         &self,
         account: &Account,
@@ -130,7 +133,7 @@ impl OAuth {
             user: user.to_owned(),
             integration: name.to_owned(),
             verifier: URL_SAFE_NO_PAD.encode(bytes),
-            until: Timestamp::now().as_second() + LASTS,
+            until: Timestamp::now().as_second() + ATTEMPT_SECONDS,
             code: String::new(),
         };
         let state = self.0.git.sealer().await?.seal(AWAY, &attempt.text()?)?;
@@ -139,7 +142,7 @@ impl OAuth {
         Ok(url.into())
     }
 
-    /// Where GitHub asks for consent.
+    /// The address at which GitHub asks for consent.
     pub(crate) async fn consent(&self, user: &str, state: &str) -> Result<String, ActError> {
         let config = self.config()?;
         let attempt = self.open(AWAY, state).await?;
@@ -159,22 +162,22 @@ impl OAuth {
         Ok(url.into())
     }
 
-    /// A browser came back with a code; gives the line that it shows.
+    /// Takes the code that a browser came back with; gives the line that the browser shows.
     pub(crate) async fn came_back(&self, state: &str, code: &str) -> Result<String, ActError> {
         let attempt = self.open(AWAY, state).await?;
-        if code.is_empty() || code.len() > LONGEST || !code.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if code.is_empty() || code.len() > MAX_CODE || !code.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no code of GitHub: begin again");
         }
         let back = ConsentAttempt { code: code.to_owned(), ..attempt };
         self.0.git.sealer().await?.seal(BACK, &back.text()?)
     }
 
-    /// A browser came back without one.
+    /// Checks the state of a browser that came back without a code.
     pub(crate) async fn refused(&self, state: &str) -> Result<(), ActError> {
         self.open(AWAY, state).await.map(drop)
     }
 
-    /// Ends what somebody has begun; gives their token.
+    /// Exchanges the code of an attempt, by the line that the browser showed; gives the token.
     pub(crate) async fn finish(
         &self,
         account: &Account,
@@ -200,7 +203,7 @@ impl OAuth {
         let answer = self.exchange(&application.url, &body).await?;
         if let Some(error) = answer.error {
             let said = answer.error_description.unwrap_or(error);
-            let said: String = said.chars().filter(|c| !c.is_control()).take(SAID).collect();
+            let said: String = said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect();
             let said = [secret, code, verifier].iter().fold(said, |said, one| said.replace(one, "…"));
             return Err(ActError::Peer { peer: PEER, act: ACT, status: 200, said });
         }
@@ -219,7 +222,7 @@ impl OAuth {
         self.0.config.as_ref().ok_or_else(|| ActError::Wrong(none.to_owned()))
     }
 
-    /// What was sealed, if it is not over.
+    /// Opens a sealed attempt that is not over.
     async fn open(&self, place: &str, sealed: &str) -> Result<ConsentAttempt, ActError> {
         let opener = self.0.git.opener().await?.ok_or_else(unknown)?;
         let text = opener.open(place, sealed).map_err(|_| unknown())?;
@@ -227,7 +230,7 @@ impl OAuth {
         if attempt.is_over(Timestamp::now().as_second()) { Err(unknown()) } else { Ok(attempt) }
     }
 
-    /// The application, where an integration is of its GitHub.
+    /// The OAuth application, if the integration is of the same GitHub.
     async fn application(&self, integration: &Integration) -> Result<OAuthApplication, ActError> {
         if integration.provider != Provider::GitHub {
             return wrong(format!(
@@ -262,7 +265,7 @@ impl OAuth {
         else {
             return wrong(format!("the Secret {name} lacks something, or it cannot be read: {mend}"));
         };
-        // As addresses of integrations are: a secret is sent there.
+        // Checked as addresses of integrations are, since a secret is sent there.
         let unfit =
             |error: &dyn std::fmt::Display| ActError::Wrong(format!("the url of the Secret {name}: {error}"));
         Provider::GitHub.api(Some(&url)).map_err(|error| unfit(&error))?;
@@ -274,7 +277,7 @@ impl OAuth {
         let away = |source| ActError::Away { peer: PEER, act: ACT, source };
         let target =
             Target::new(url.as_str(), "").map_err(|error| ActError::Wrong(format!("url: {error}")))?;
-        let config = stages_client::Config { max_idle: 0, ..stages_client::Config::new(WITHIN, LARGEST) };
+        let config = stages_client::Config { max_idle: 0, ..stages_client::Config::new(TIMEOUT, MAX_ANSWER) };
         let client = self.0.git.calls.client(target, config).await;
         let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
         let request = client.request(ACT, Method::POST, &["login", "oauth", "access_token"]).map_err(away)?;

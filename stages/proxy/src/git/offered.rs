@@ -1,4 +1,4 @@
-//! A token that somebody gives along with what they ask, and which is not kept.
+//! A Git token that comes with a request, and is not kept.
 
 use pipeline_core::SecretString;
 
@@ -14,14 +14,14 @@ use crate::error::ActError;
 pub(crate) struct OfferedToken {
     pub(crate) provider: Provider,
     pub(crate) api_url: String,
-    /// Whose it is, where the provider wants to be told.
+    /// The name of its owner, where the provider wants to be told.
     username: Option<String>,
     token: SecretString,
     of: GitTokenType,
 }
 
 impl OfferedToken {
-    /// One whose provider and address are known to go together.
+    /// Checks that the provider and the address go together.
     pub(crate) fn new(
         (provider, api_url): (Provider, Option<&str>),
         (username, token): (Option<String>, SecretString),
@@ -34,23 +34,23 @@ impl OfferedToken {
         (self.username.as_deref(), &self.token)
     }
 
-    /// Whose it is, and until when, if it may what is wanted of its kind.
+    /// Whose token it is, and when it ends, if it has the permissions that its kind needs.
     pub(super) async fn checked(&self, git: &Integrations) -> Result<CheckedToken, ActError> {
         self.provider.check(&self.api_url, self.who(), git.wanted(self.of), &git.calls).await
     }
 
-    /// As [`Self::checked`], as it is told.
+    /// As [`Self::checked`], in the form of the schema.
     pub(crate) async fn check(&self, git: &Integrations) -> Result<CheckedGitToken, ActError> {
         self.checked(git).await.map(CheckedGitToken::from)
     }
 
-    /// What whoever it is of may make repositories in.
+    /// The organisations or groups that its owner may make repositories in.
     pub(crate) async fn organizations(&self, calls: &Calls) -> Result<Vec<GitOrganization>, ActError> {
         let forge = Forge::new(self.provider, &self.api_url, self.who(), calls).await?;
         Ok(forge.organizations().await?.into_iter().map(GitOrganization::from).collect())
     }
 
-    /// What a Git server is told along with it: a name, and the token.
+    /// The name and the password that a Git server takes.
     pub(super) async fn of_git(
         self,
         username: &str,

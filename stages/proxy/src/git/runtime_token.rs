@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stages_client::Url;
 use stages_kube::QuestionError;
 
-use super::git_secret::{TRIES, decoded, failed};
+use super::git_secret::{MAX_TRIES, decoded, failed};
 use super::integration::DEFAULT_INTEGRATION;
 use super::integrations::Integrations;
 use super::offered::{CheckedGitToken, OfferedToken};
@@ -78,7 +78,7 @@ impl Integrations {
         api: &Url,
         (username, token): (&str, &SecretString),
     ) -> Result<(), ActError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(secret) = self.repository_credentials().await? else {
                 self.of_argocd.make(REPOSITORIES_SECRET).await?;
                 continue;

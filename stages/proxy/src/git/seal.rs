@@ -13,34 +13,34 @@ use sha2::Sha256;
 
 use crate::error::ActError;
 
-/// What the key is for.
-const PURPOSE: &[u8] = b"gitops-runtime/git-token/1";
-/// What tells one key from another.
-const NAME: &[u8] = b"gitops-runtime/git-token/1/name";
+/// The info of HKDF for the key.
+const KEY_INFO: &[u8] = b"gitops-runtime/git-token/1";
+/// The info of HKDF for the name of the key.
+const NAME_INFO: &[u8] = b"gitops-runtime/git-token/1/name";
 const VERSION: &str = "1";
 const NONCE: usize = 12;
 
-/// What a key is derived of.
+/// The secrets that a key is derived from.
 pub(super) struct KeyMaterial {
-    /// The platform's.
+    /// The platform's store key for the runtime.
     pub(super) store_key: SecretString,
-    /// The runtime's.
+    /// The runtime's own `encryptionIV`.
     pub(super) iv: SecretString,
 }
 
-/// Seals and opens.
+/// Seals and opens tokens with one key.
 pub(super) struct Sealer {
     cipher: Aes256Gcm,
-    /// In hexadecimal.
+    /// The name of the key, in hexadecimal.
     name: String,
 }
 
-/// Why a text does not open.
+/// Why a sealed token cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnsealError {
-    /// The key is another by now.
+    /// It was sealed with another key.
     OtherKey,
-    /// It is not what was sealed, or stands where it was not sealed for.
+    /// It was changed, or was sealed for another place.
     Spoiled,
 }
 
@@ -50,8 +50,8 @@ impl KeyMaterial {
         let salt = self.iv.expose_secret().as_bytes();
         let kdf = Hkdf::<Sha256>::new(Some(salt), self.store_key.expose_secret().as_bytes());
         let (mut key, mut name) = ([0; 32], [0; 4]);
-        kdf.expand(PURPOSE, &mut key).map_err(|_| failed())?;
-        kdf.expand(NAME, &mut name).map_err(|_| failed())?;
+        kdf.expand(KEY_INFO, &mut key).map_err(|_| failed())?;
+        kdf.expand(NAME_INFO, &mut name).map_err(|_| failed())?;
         let cipher = Aes256Gcm::new_from_slice(&key).map_err(|_| failed())?;
         Ok(Sealer { cipher, name: hex::encode(name) })
     }

@@ -12,12 +12,12 @@ use stages_client::{Client, Fault, HttpError, Method, Opened, Reply, Target, Tok
 use crate::error::ActError;
 use crate::git::Calls;
 
-/// A provider is not waited for longer.
-const WITHIN: Duration = Duration::from_secs(20);
-/// No answer is longer: a hundred repositories are the longest.
-const LARGEST: usize = 4 << 20;
-/// Characters of what it says of a refusal.
-const SAID: usize = 300;
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// The most bytes of an answer; a hundred repositories are the longest one.
+const MAX_ANSWER: usize = 4 << 20;
+/// The most characters of a provider's error message that are told.
+const MAX_MESSAGE: usize = 300;
 pub(in crate::git) const PEER: &str = "the Git provider";
 
 /// A provider's API, and whoever asks it.
@@ -25,21 +25,21 @@ pub(super) struct Api {
     client: Client,
     token: SecretString,
     header: Token,
-    /// What stands before it.
+    /// Stands before the token in the header.
     scheme: &'static str,
-    /// As the schema calls the provider.
+    /// The provider's name in the schema.
     word: &'static str,
 }
 
-/// How somebody says who they are.
+/// The form of the header `Authorization`.
 pub(super) enum Scheme {
-    /// A word, and their token.
+    /// This word, and the token.
     Word(&'static str),
-    /// Their name and their token.
+    /// Basic authentication, with this name and the token as password.
     Basic(String),
 }
 
-/// What is asked.
+/// A request to a provider's API.
 pub(super) struct ForgeRequest<'a> {
     /// Completes "the Git provider did not ...".
     act: &'static str,
@@ -49,7 +49,7 @@ pub(super) struct ForgeRequest<'a> {
     body: Option<Value>,
 }
 
-/// An answer.
+/// A successful answer of a provider's API.
 pub(super) struct ForgeResponse {
     opened: Opened,
     body: Vec<u8>,
@@ -60,7 +60,7 @@ impl<'a> ForgeRequest<'a> {
         Self { act, method: Method::GET, path, query: Vec::new(), body: None }
     }
 
-    /// Only for what its head says.
+    /// A request for the headers of the answer alone.
     pub(super) fn head(act: &'static str, path: &'a [&'a str]) -> Self {
         Self { method: Method::HEAD, ..Self::get(act, path) }
     }
@@ -85,7 +85,7 @@ impl ForgeResponse {
         serde_json::from_slice(&self.body).map_err(|_| ActError::Unreadable(PEER))
     }
 
-    /// Whether another page follows, said in links.
+    /// Whether the header `Link` names a next page.
     pub(super) fn links_on(&self) -> bool {
         self.header("link").is_some_and(|links| links.contains("rel=\"next\""))
     }
@@ -99,7 +99,7 @@ impl Api {
         calls: &Calls,
     ) -> Result<Self, ActError> {
         let target = Target::new(url, "").map_err(|error| ActError::Wrong(format!("apiUrl: {error}")))?;
-        let config = stages_client::Config { max_idle: 1, ..stages_client::Config::new(WITHIN, LARGEST) };
+        let config = stages_client::Config { max_idle: 1, ..stages_client::Config::new(TIMEOUT, MAX_ANSWER) };
         let client = calls.client(target, config).await;
         let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
         let token = token.clone();
@@ -128,7 +128,7 @@ impl Api {
         self.try_ask(&asked).await?.map_err(|reply| self.refused(act, reply))
     }
 
-    /// As [`Self::ask`], of what a refusal tells something.
+    /// As [`Self::ask`], for callers that read a refusal: it is the inner error.
     pub(super) async fn try_ask(
         &self,
         asked: &ForgeRequest<'_>,
@@ -149,14 +149,14 @@ impl Api {
         let mut body = Vec::new();
         while let Some(chunk) = opened.chunk().await.map_err(away)? {
             body.extend_from_slice(&chunk);
-            if body.len() > LARGEST {
+            if body.len() > MAX_ANSWER {
                 return Err(ActError::Unreadable(PEER));
             }
         }
         Ok(Ok(ForgeResponse { opened, body }))
     }
 
-    /// Of a token that is nobody's there.
+    /// The error of a token that the provider does not take.
     pub(super) fn unknown(&self) -> ActError {
         ActError::Wrong(format!(
             "{} does not take this token: it has ended, or is that of another server, or may too little",
@@ -171,7 +171,7 @@ impl Api {
             status @ (400 | 403 | 409 | 422 | 429) => {
                 let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
                 let said = said(&body).unwrap_or("it does not say why");
-                let said: String = said.chars().filter(|c| !c.is_control()).take(SAID).collect();
+                let said: String = said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect();
                 // Nobody is told a token, not even by whom it was sent to.
                 let said = said.replace(self.token.expose_secret(), "…");
                 ActError::Peer { peer: PEER, act, status, said }
@@ -181,13 +181,13 @@ impl Api {
     }
 }
 
-/// Whether a refusal tells of a limit, or of a rule of the organization: another token changes nothing about it.
+/// Whether a refusal is for a rate limit or a rule of the organization, which another token would meet as well.
 fn is_of_more_than_the_token(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_lowercase();
     ["rate limit", "saml", "ip allow list", "abuse"].iter().any(|told| text.contains(told))
 }
 
-/// What an answer says of a refusal, in the forms that providers have: of the first of several errors, a message, texts by field.
+/// The message of a refusal, in the forms that providers have: the first of several errors, a message, or texts by field.
 fn said(body: &Value) -> Option<&str> {
     let forms = ["/errors/0/message", "/error/message", "/message", "/error_description", "/error"];
     forms.iter().filter_map(|form| body.pointer(form)).find_map(text)

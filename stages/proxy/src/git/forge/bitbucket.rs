@@ -55,7 +55,7 @@ struct Workspace {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct RepositoryResponse {
     uuid: String,
     full_name: String,
     #[serde(default)]
@@ -96,22 +96,22 @@ struct NamedLink {
 }
 
 #[derive(Deserialize)]
-struct Pull {
+struct PullRequestResponse {
     id: u64,
     title: String,
-    source: Side,
-    destination: Side,
+    source: PullRequestEnd,
+    destination: PullRequestEnd,
     links: Links,
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct PullRequestEnd {
     branch: Named,
-    repository: Option<Of>,
+    repository: Option<RepositoryId>,
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct RepositoryId {
     uuid: String,
 }
 
@@ -189,7 +189,7 @@ impl ProviderApi for Bitbucket {
                 let asked = ForgeRequest::get(ACT.list, &path).with("role", "member").with("sort", "slug");
                 asked.with("pagelen", limit).with("page", page)
             };
-            let first: Page<Found> = self.page(asked(1)).await?;
+            let first: Page<RepositoryResponse> = self.page(asked(1)).await?;
             let pages = first.size.map_or(1, |size| size.div_ceil(limit));
             if left > pages {
                 left -= pages;
@@ -197,7 +197,8 @@ impl ProviderApi for Bitbucket {
             }
             let found = if left == 1 { first } else { self.page(asked(left)).await? };
             let has_next = found.next.is_some() || number + 1 < all.len();
-            let read = found.values.into_iter().map(Found::repository).collect::<Result<_, _>>()?;
+            let read =
+                found.values.into_iter().map(RepositoryResponse::repository).collect::<Result<_, _>>()?;
             return Ok((read, has_next));
         }
         Ok((Vec::new(), false))
@@ -209,7 +210,7 @@ impl ProviderApi for Bitbucket {
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
         let path = [&["repositories"], name].concat();
-        self.api.get::<Found>(ACT.find, &path).await?.repository()
+        self.api.get::<RepositoryResponse>(ACT.find, &path).await?.repository()
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
@@ -230,7 +231,7 @@ impl ProviderApi for Bitbucket {
             quoted(&wanted.base)
         );
         let asked = ForgeRequest::get(ACT.opened, &path).with("q", filter).with("pagelen", 50);
-        let page: Page<Pull> = self.page(asked).await?;
+        let page: Page<PullRequestResponse> = self.page(asked).await?;
         Ok(page.values.into_iter().find(|pull| pull.is_of(wanted)).map(|pull| pull.of(wanted)))
     }
 
@@ -242,15 +243,16 @@ impl ProviderApi for Bitbucket {
             "title": wanted.title, "description": wanted.description,
             "source": side(&wanted.head), "destination": side(&wanted.base),
         });
-        let made: Pull = self.api.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
+        let made: PullRequestResponse =
+            self.api.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
         Ok(made.of(wanted))
     }
 }
 
-impl Pull {
+impl PullRequestResponse {
     /// Of the same branches, and not of a fork.
     fn is_of(&self, wanted: &NewPullRequest) -> bool {
-        let repository = |side: &Side| side.repository.as_ref().map(|of| of.uuid.clone());
+        let repository = |side: &PullRequestEnd| side.repository.as_ref().map(|of| of.uuid.clone());
         repository(&self.source) == repository(&self.destination)
             && self.source.branch.name == wanted.head
             && self.destination.branch.name == wanted.base
@@ -262,7 +264,7 @@ impl Pull {
     }
 }
 
-impl Found {
+impl RepositoryResponse {
     fn repository(self) -> Result<Repository, ActError> {
         let clone = |name: &str| {
             let link = self.links.clone.iter().find(|link| link.name == name)?;

@@ -39,7 +39,7 @@ struct User {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct RepositoryResponse {
     id: u64,
     slug: String,
     #[serde(default)]
@@ -77,22 +77,22 @@ struct Branch {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Pull {
+struct PullRequestResponse {
     id: u64,
     title: String,
-    from_ref: Side,
-    to_ref: Side,
+    from_ref: PullRequestEnd,
+    to_ref: PullRequestEnd,
     links: Links,
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct PullRequestEnd {
     id: String,
-    repository: Of,
+    repository: RepositoryId,
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct RepositoryId {
     id: u64,
 }
 
@@ -188,7 +188,7 @@ impl ProviderApi for BitbucketServer {
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked =
             || ForgeRequest::get(ACT.list, &["repos"]).with("permission", "REPO_READ").with("limit", limit);
-        let (all, has_next) = self.page::<Found>(page, asked).await?;
+        let (all, has_next) = self.page::<RepositoryResponse>(page, asked).await?;
         let read = all.into_iter().map(|one| one.repository(String::new())).collect::<Result<_, _>>()?;
         Ok((read, has_next))
     }
@@ -199,7 +199,7 @@ impl ProviderApi for BitbucketServer {
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
         let &[project, slug] = name else { return Err(ActError::Unreadable(PEER)) };
-        let found: Found = self.0.get(ACT.find, &["projects", project, "repos", slug]).await?;
+        let found: RepositoryResponse = self.0.get(ACT.find, &["projects", project, "repos", slug]).await?;
         let branch = self.default_branch(&found.project.key, &found.slug).await?;
         found.repository(branch)
     }
@@ -222,7 +222,7 @@ impl ProviderApi for BitbucketServer {
             let asked =
                 ForgeRequest::get(ACT.opened, &path).with("state", "OPEN").with("direction", "OUTGOING");
             let asked = asked.with("at", format!("refs/heads/{}", wanted.head)).with("limit", PAGE);
-            let page: Page<Pull> = self.0.ask(asked.with("start", start)).await?.read()?;
+            let page: Page<PullRequestResponse> = self.0.ask(asked.with("start", start)).await?.read()?;
             if let Some(found) = page.values.into_iter().find(|pull| pull.is_of(wanted)) {
                 return Ok(Some(found.of(wanted)));
             }
@@ -246,15 +246,16 @@ impl ProviderApi for BitbucketServer {
             "title": wanted.title, "description": wanted.description,
             "fromRef": side(&wanted.head), "toRef": side(&wanted.base),
         });
-        let made: Pull = self.0.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
+        let made: PullRequestResponse =
+            self.0.ask(ForgeRequest::post(ACT.open, &path, body)).await?.read()?;
         Ok(made.of(wanted))
     }
 }
 
-impl Pull {
+impl PullRequestResponse {
     /// Of the same branches, and within one repository.
     fn is_of(&self, wanted: &NewPullRequest) -> bool {
-        let is = |side: &Side, branch: &str| side.id.strip_prefix("refs/heads/") == Some(branch);
+        let is = |side: &PullRequestEnd, branch: &str| side.id.strip_prefix("refs/heads/") == Some(branch);
         self.from_ref.repository.id == self.to_ref.repository.id
             && is(&self.from_ref, &wanted.head)
             && is(&self.to_ref, &wanted.base)
@@ -266,7 +267,7 @@ impl Pull {
     }
 }
 
-impl Found {
+impl RepositoryResponse {
     fn repository(self, default_branch: String) -> Result<Repository, ActError> {
         let clone = |name: &str| {
             let link = self.links.clone.iter().find(|link| link.name.as_deref() == Some(name));

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Api, ForgeRequest};
-use super::github_api::{self, Own, Pull};
+use super::github_api::{self, ForgeFields, PullRequestResponse};
 use super::{ACT, CheckedToken, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
@@ -34,9 +34,9 @@ struct Organization {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct RepositoryResponse {
     #[serde(flatten)]
-    alike: github_api::Found,
+    alike: github_api::RepositoryResponse,
     updated_at: Option<String>,
     owner: Owner,
 }
@@ -48,9 +48,9 @@ struct Owner {
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct OpenPullRequest {
     #[serde(flatten)]
-    pull: Pull,
+    pull: PullRequestResponse,
     head: Branch,
     base: Branch,
 }
@@ -99,7 +99,7 @@ impl ProviderApi for Gitea {
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked = ForgeRequest::get(ACT.list, &["user", "repos"]).with("page", page).with("limit", limit);
-        github_api::repositories::<Found>(&self.0, asked).await
+        github_api::repositories::<RepositoryResponse>(&self.0, asked).await
     }
 
     fn is_named(&self, parts: usize) -> bool {
@@ -107,7 +107,7 @@ impl ProviderApi for Gitea {
     }
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
-        github_api::repository::<Found>(&self.0, name).await
+        github_api::repository::<RepositoryResponse>(&self.0, name).await
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
@@ -125,7 +125,7 @@ impl ProviderApi for Gitea {
         for page in 1..=PAGES {
             let asked = ForgeRequest::get(ACT.opened, &path).with("state", "open");
             let answer = self.0.ask(asked.with("page", page).with("limit", PAGE)).await?;
-            let all: Vec<Opened> = answer.read()?;
+            let all: Vec<OpenPullRequest> = answer.read()?;
             if let Some(found) = all.into_iter().find(|one| one.is_of(wanted)) {
                 return Ok(Some(found.pull.of(wanted)));
             }
@@ -141,7 +141,7 @@ impl ProviderApi for Gitea {
     }
 }
 
-impl Opened {
+impl OpenPullRequest {
     /// Of the same branches, and not of a fork.
     fn is_of(&self, wanted: &NewPullRequest) -> bool {
         let is_own = self.head.repo_id == self.base.repo_id;
@@ -149,9 +149,9 @@ impl Opened {
     }
 }
 
-impl From<Found> for Repository {
-    fn from(of: Found) -> Self {
-        let own = Own {
+impl From<RepositoryResponse> for Repository {
+    fn from(of: RepositoryResponse) -> Self {
+        let own = ForgeFields {
             provider: "GITEA",
             pushed_at: of.updated_at,
             owner_login: of.owner.login,

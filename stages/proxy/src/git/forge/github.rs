@@ -5,7 +5,7 @@ use jiff::fmt::strtime;
 use serde::Deserialize;
 
 use super::api::{Api, ForgeRequest};
-use super::github_api::{self, Own, Pull};
+use super::github_api::{self, ForgeFields, PullRequestResponse};
 use super::{ACT, CheckedToken, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
@@ -29,9 +29,9 @@ struct Organization {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct RepositoryResponse {
     #[serde(flatten)]
-    alike: github_api::Found,
+    alike: github_api::RepositoryResponse,
     pushed_at: Option<String>,
     owner: Option<Owner>,
 }
@@ -98,7 +98,7 @@ impl ProviderApi for GitHub {
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked =
             ForgeRequest::get(ACT.list, &["user", "repos"]).with("page", page).with("per_page", limit);
-        github_api::repositories::<Found>(&self.0, asked.with("sort", "full_name")).await
+        github_api::repositories::<RepositoryResponse>(&self.0, asked.with("sort", "full_name")).await
     }
 
     fn is_named(&self, parts: usize) -> bool {
@@ -106,7 +106,7 @@ impl ProviderApi for GitHub {
     }
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
-        github_api::repository::<Found>(&self.0, name).await
+        github_api::repository::<RepositoryResponse>(&self.0, name).await
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
@@ -125,7 +125,7 @@ impl ProviderApi for GitHub {
         let asked = ForgeRequest::get(ACT.opened, &path).with("state", "open").with("base", &wanted.base);
         // The name before the branch leaves out those of forks.
         let asked = asked.with("head", format!("{owner}:{}", wanted.head)).with("per_page", 1);
-        let all: Vec<Pull> = self.0.ask(asked).await?.read()?;
+        let all: Vec<PullRequestResponse> = self.0.ask(asked).await?.read()?;
         Ok(all.into_iter().next().map(|pull| pull.of(wanted)))
     }
 
@@ -134,14 +134,14 @@ impl ProviderApi for GitHub {
     }
 }
 
-impl From<Found> for Repository {
-    fn from(of: Found) -> Self {
+impl From<RepositoryResponse> for Repository {
+    fn from(of: RepositoryResponse) -> Self {
         let (login, avatar, kind) = match of.owner {
             Some(owner) => (owner.login, owner.avatar_url, owner.kind),
             None => Default::default(),
         };
         let org = kind.filter(|kind| kind == "Organization").map(|_| login.clone());
-        let own = Own {
+        let own = ForgeFields {
             provider: "GITHUB",
             pushed_at: of.pushed_at,
             owner_login: login,

@@ -15,7 +15,7 @@ pub(super) const PARTS: usize = 2;
 
 /// What is said alike of a repository.
 #[derive(Deserialize)]
-pub(super) struct Found {
+pub(super) struct RepositoryResponse {
     id: u64,
     full_name: String,
     #[serde(default)]
@@ -39,7 +39,7 @@ struct Permissions {
 }
 
 /// What each says of a repository in its own way.
-pub(super) struct Own {
+pub(super) struct ForgeFields {
     pub(super) provider: &'static str,
     pub(super) pushed_at: Option<String>,
     pub(super) owner_login: String,
@@ -48,14 +48,14 @@ pub(super) struct Own {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Pull {
+pub(super) struct PullRequestResponse {
     number: u64,
     title: String,
     html_url: String,
 }
 
-impl Found {
-    pub(super) fn with(self, own: Own) -> Repository {
+impl RepositoryResponse {
+    pub(super) fn with(self, own: ForgeFields) -> Repository {
         Repository {
             id: self.id.to_string(),
             provider: own.provider,
@@ -77,7 +77,7 @@ impl Found {
     }
 }
 
-impl Pull {
+impl PullRequestResponse {
     pub(super) fn of(self, wanted: &NewPullRequest) -> PullRequest {
         PullRequest::new(self.number, self.title, self.html_url, wanted)
     }
@@ -116,6 +116,6 @@ pub(super) async fn open(
     let body = json!({
         "title": wanted.title, "head": wanted.head, "base": wanted.base, "body": wanted.description,
     });
-    let made: Pull = api.ask(ForgeRequest::post(ACT.open, &pulls(of), body)).await?.read()?;
+    let made: PullRequestResponse = api.ask(ForgeRequest::post(ACT.open, &pulls(of), body)).await?.read()?;
     Ok(made.of(wanted))
 }

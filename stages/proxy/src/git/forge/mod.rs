@@ -28,7 +28,7 @@ use super::repository::Repository;
 use super::token_type::GitTokenType;
 use crate::error::ActError;
 
-/// What is asked of a provider; each completes "the Git provider did not ...".
+/// The acts that a provider is asked for; each completes "the Git provider did not ...".
 struct Acts {
     check: &'static str,
     me: &'static str,
@@ -49,9 +49,9 @@ const ACT: Acts = Acts {
     open: "open the pull request",
 };
 
-/// What each provider answers, in its own words.
+/// What is asked of every provider, in the terms of its own API.
 trait ProviderApi {
-    /// Whose token it is, if it may what is wanted of its kind: of a person's to read and write repositories.
+    /// Whose token it is, if it has the permissions that its kind needs: a person's token is to read and write repositories.
     async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError>;
     /// Whoever asks.
     async fn me(&self) -> Result<Person, ActError>;
@@ -61,7 +61,7 @@ trait ProviderApi {
     fn is_named(&self, parts: usize) -> bool;
     /// One repository, by the parts of its full name.
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError>;
-    /// What they may make repositories in: the first hundred.
+    /// The organisations or groups that they may make repositories in: the first hundred.
     async fn organizations(&self) -> Result<Vec<String>, ActError>;
     /// The open pull request of two branches of a repository.
     async fn opened(&self, of: &Repository, wanted: &NewPullRequest)
@@ -70,11 +70,11 @@ trait ProviderApi {
     async fn open(&self, of: &Repository, wanted: &NewPullRequest) -> Result<PullRequest, ActError>;
 }
 
-/// A provider, and whoever asks it.
-pub(super) struct Forge(Of);
+/// A provider's API, asked with somebody's token.
+pub(super) struct Forge(ForgeClient);
 
-/// Which provider it is.
-enum Of {
+/// The client of the provider that it is.
+enum ForgeClient {
     Bitbucket(Bitbucket),
     BitbucketServer(BitbucketServer),
     Gitea(Gitea),
@@ -82,15 +82,15 @@ enum Of {
     GitLab(GitLab),
 }
 
-/// Asks whichever provider it is.
+/// Calls a method of [`ProviderApi`] of whichever provider it is.
 macro_rules! each {
     ($forge:expr, $api:ident => $asked:expr) => {
         match &$forge.0 {
-            Of::Bitbucket($api) => $asked,
-            Of::BitbucketServer($api) => $asked,
-            Of::Gitea($api) => $asked,
-            Of::GitHub($api) => $asked,
-            Of::GitLab($api) => $asked,
+            ForgeClient::Bitbucket($api) => $asked,
+            ForgeClient::BitbucketServer($api) => $asked,
+            ForgeClient::Gitea($api) => $asked,
+            ForgeClient::GitHub($api) => $asked,
+            ForgeClient::GitLab($api) => $asked,
         }
     };
 }
@@ -99,12 +99,12 @@ macro_rules! each {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Person {
     pub(super) username: String,
-    /// As their commits have it.
+    /// Their name in commits.
     pub(super) name: String,
     pub(super) email: String,
 }
 
-/// A token that may enough.
+/// A token with the permissions that its kind needs.
 pub(super) struct CheckedToken {
     pub(super) person: Person,
     /// When it ends, where the provider says so.
@@ -112,7 +112,7 @@ pub(super) struct CheckedToken {
 }
 
 impl CheckedToken {
-    /// Of a provider that does not say when a token ends.
+    /// The token of a provider that does not say when it ends.
     fn lasting(person: Person) -> Self {
         Self { person, expires: None }
     }
@@ -122,13 +122,13 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// What may stand before the colon of a name and a password.
+/// Whether a name can be that of HTTP's basic authentication.
 fn is_username(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
 }
 
 impl Forge {
-    /// With a token, and the name of whoever it is of where the provider wants to be told.
+    /// A client with a token, and the name of its owner where the provider wants to be told.
     pub(super) async fn new(
         provider: Provider,
         url: &str,
@@ -144,34 +144,34 @@ impl Forge {
                     ActError::Wrong(why.to_owned())
                 })?;
                 let (username, scheme) = (username.to_owned(), Scheme::Basic(username.to_owned()));
-                Of::Bitbucket(Bitbucket { api: api(scheme).await?, username })
+                ForgeClient::Bitbucket(Bitbucket { api: api(scheme).await?, username })
             }
-            Provider::BitbucketServer => Of::BitbucketServer(BitbucketServer(api(bearer).await?)),
-            Provider::Gitea => Of::Gitea(Gitea(api(word).await?)),
-            Provider::GitHub => Of::GitHub(GitHub(api(word).await?)),
-            Provider::GitLab => Of::GitLab(GitLab(api(bearer).await?)),
+            Provider::BitbucketServer => ForgeClient::BitbucketServer(BitbucketServer(api(bearer).await?)),
+            Provider::Gitea => ForgeClient::Gitea(Gitea(api(word).await?)),
+            Provider::GitHub => ForgeClient::GitHub(GitHub(api(word).await?)),
+            Provider::GitLab => ForgeClient::GitLab(GitLab(api(bearer).await?)),
             Provider::Gerrit => return Err(provider.unknown()),
         };
         Ok(Self(of))
     }
 
-    /// What its Git server is told to be the name of somebody.
+    /// The name that its Git server takes beside the token.
     pub(super) fn of_git<'a>(&'a self, username: &'a str) -> &'a str {
         match &self.0 {
-            Of::Bitbucket(api) => api.of_git(),
+            ForgeClient::Bitbucket(api) => api.of_git(),
             _ => username,
         }
     }
 
-    /// Whose token it is, and until when, if it may what is wanted of its kind.
+    /// Whose token it is, and when it ends, if it has the permissions that its kind needs.
     pub(super) async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
         each!(self, api => api.check(of).await)
     }
 
-    /// Whose token it is, and until when, whatever it may.
+    /// Whose token it is, and when it ends, whatever its permissions are.
     pub(super) async fn whose(&self) -> Result<CheckedToken, ActError> {
         match &self.0 {
-            Of::GitHub(api) => api.whose().await.map(|(checked, _)| checked),
+            ForgeClient::GitHub(api) => api.whose().await.map(|(checked, _)| checked),
             _ => self.me().await.map(CheckedToken::lasting),
         }
     }
@@ -217,7 +217,7 @@ impl Forge {
         each!(self, api => api.organizations().await)
     }
 
-    /// Opens a pull request; of one that is open for the same branches already, that is given.
+    /// Opens a pull request, or gives the one that is open for the same branches already.
     pub(super) async fn pull_request(
         &self,
         of: &Repository,

@@ -10,8 +10,8 @@ use prometheus::Registry;
 use stages_git::GitSeries;
 use stages_kube::{Reader, Right};
 use stages_source::{
-    Accounts, Answering, Callers, Nobody, Operations, Review, ServeBounds, TokenFile, Unreviewed, document,
-    routes, serve_over,
+    Accounts, Callers, NoCallers, Operations, Review, ReviewError, ServeBounds, SourceApi, TokenFile,
+    document, routes, serve_over,
 };
 
 use super::{build, join, pages, sources};
@@ -50,7 +50,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     }
     let bounds = ServeBounds { body: settings.max_body.len() };
     let (library, following) = sources::library(config, GitSeries::new(&registry), &stop).await?;
-    let answering = Answering::new(library, &registry);
+    let answering = SourceApi::new(library, &registry);
     let routes = routes(answering.clone(), callers(config).await?, bounds);
     let listen = settings.listen.context("sourceServer.listen is not set")?;
     let serve = ServeConfig {
@@ -86,7 +86,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
 /// Answers over the bus as well, where the settings say so. HTTP is answered while the bus is away.
 async fn over_bus(
     config: &Config,
-    answering: Answering,
+    answering: SourceApi,
     bounds: ServeBounds,
     stop: Shutdown,
 ) -> anyhow::Result<()> {
@@ -115,7 +115,7 @@ async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
         return Ok(Arc::new(TokenFile::open(path).await));
     }
     if settings.accounts.is_empty() && settings.bus {
-        return Ok(Arc::new(Nobody));
+        return Ok(Arc::new(NoCallers));
     }
     if settings.accounts.is_empty() {
         bail!(
@@ -149,11 +149,11 @@ impl std::fmt::Debug for Reviews {
 
 #[async_trait]
 impl Review for Reviews {
-    async fn owner(&self, token: &SecretString) -> Result<Option<String>, Unreviewed> {
+    async fn owner(&self, token: &SecretString) -> Result<Option<String>, ReviewError> {
         self.0.owner(token.expose_secret()).await.map_err(|error| {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "whose a token is could not be found out");
-            Unreviewed
+            ReviewError
         })
     }
 }

@@ -13,8 +13,9 @@ use stages_client::{Client, Fault, HttpError, Target, Token};
 use stages_git::{GitSeries, RepositoryUrl, UrlPrefix};
 use stages_kube::Right;
 use stages_source::{
-    Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll, OverBus,
-    PromotionTemplates, Repositories, VersionSources, Versions,
+    Directories, FetchedRepositories, FixedVersionSource, Library, LibraryConfig, ManifestsRequest, OverBus,
+    PromotionTemplates, ReceivedManifests, ReceivedObject, Repositories, RequestedSource, VersionSources,
+    Versions,
 };
 
 use super::{Following, build, nothing_to_follow, repositories};
@@ -53,7 +54,7 @@ pub(super) async fn library(
     };
     let versions: Arc<dyn VersionSources> = match settings.asks_platform() {
         true => Arc::new(templates(config).await?),
-        false => Arc::new(OneForAll(settings.version_source())),
+        false => Arc::new(FixedVersionSource(settings.version_source())),
     };
     let directories = Directories::new(directories).counted(series.clone());
     if !settings.git.is_used() {
@@ -65,7 +66,8 @@ pub(super) async fn library(
         .await
         .context("have repositories (settings under `sourceServer.git`)")?;
     let allowed = git.allowed.iter().map(|prefix| (**prefix).clone()).collect();
-    let repositories: Arc<dyn Repositories> = Arc::new(Fetched::new(directories, checkouts, allowed));
+    let repositories: Arc<dyn Repositories> =
+        Arc::new(FetchedRepositories::new(directories, checkouts, allowed));
     Ok((library.build(repositories, versions), following))
 }
 
@@ -150,7 +152,7 @@ impl Choice {
 #[async_trait]
 trait Origin: std::fmt::Debug + Send + Sync {
     /// Says it; `None` when it cannot be had now. `of` is what it is asked about, for a log.
-    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described>;
+    async fn ask(&self, asked: ManifestsRequest, of: &SourcesAt) -> Option<Described>;
 }
 
 /// Asks whoever is to be asked about each repository; of those that Argo CD is to tell of, nobody.
@@ -168,7 +170,7 @@ impl Sources for ByRepository {
 
     async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
         let asked = asked(of, compiled)?;
-        let repo_url = |of: &AskedSource| of.source["repoURL"].as_str().unwrap_or_default().to_owned();
+        let repo_url = |of: &RequestedSource| of.source["repoURL"].as_str().unwrap_or_default().to_owned();
         let choices: Vec<SourcesFrom> =
             asked.sources.iter().map(|of| self.choice.of(&repo_url(of))).collect();
         let mut all = Described { files: vec![None; compiled.len()], versions: None };
@@ -192,12 +194,12 @@ impl Sources for ByRepository {
 }
 
 /// What is asked of the sources of an application; `None` when that is no JSON, which it always is.
-fn asked(of: &SourcesAt, compiled: &[String]) -> Option<Asked> {
+fn asked(of: &SourcesAt, compiled: &[String]) -> Option<ManifestsRequest> {
     let source = |at: &stages_argocd::sources::SourceAt| {
         let source = serde_json::from_str(&at.source).ok()?;
-        Some(AskedSource { source, revision: at.revision.clone(), ..AskedSource::default() })
+        Some(RequestedSource { source, revision: at.revision.clone(), ..RequestedSource::default() })
     };
-    Some(Asked {
+    Some(ManifestsRequest {
         metadata: serde_json::from_str(&of.metadata).ok()?,
         project: of.project.clone(),
         namespace: of.namespace.clone(),
@@ -217,13 +219,13 @@ fn repositories_of(of: &SourcesAt) -> String {
 
 /// As reports carry it.
 fn described(
-    objects: Vec<HeardObject>,
-    files: Vec<stages_source::File>,
+    objects: Vec<ReceivedObject>,
+    files: Vec<stages_source::ManifestFile>,
     versions: Option<Versions>,
 ) -> Described {
     let texts: HashMap<(usize, String), Arc<str>> =
         files.into_iter().map(|file| ((file.source, file.path), file.text.into())).collect();
-    let file = |HeardObject { source, path }: HeardObject| {
+    let file = |ReceivedObject { source, path }: ReceivedObject| {
         let path = path?;
         let text = texts.get(&(source, path.clone())).cloned().unwrap_or_default();
         Some(SourceFile { path, text })
@@ -240,10 +242,10 @@ struct Here(Library);
 
 #[async_trait]
 impl Origin for Here {
-    async fn ask(&self, asked: Asked, _: &SourcesAt) -> Option<Described> {
+    async fn ask(&self, asked: ManifestsRequest, _: &SourcesAt) -> Option<Described> {
         match self.0.describe(asked).await {
             Ok(told) => {
-                let heard = |answer: &stages_source::Provenance| HeardObject {
+                let heard = |answer: &stages_source::Provenance| ReceivedObject {
                     source: answer.source().unwrap_or_default(),
                     path: answer.origin().map(|origin| origin.path.clone()),
                 };
@@ -270,7 +272,7 @@ struct There {
 }
 
 impl There {
-    async fn heard(&self, asked: &Asked) -> Result<Heard, HttpError> {
+    async fn heard(&self, asked: &ManifestsRequest) -> Result<ReceivedManifests, HttpError> {
         let request = self.client.request(ACT, Method::POST, &["v1", "manifests"])?.json(asked);
         let request = self.client.authorize(ACT, request, &self.token, "Bearer ").await?;
         let reply = self.client.send(ACT, request).await?.checked()?;
@@ -283,7 +285,7 @@ impl There {
 
 #[async_trait]
 impl Origin for There {
-    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described> {
+    async fn ask(&self, asked: ManifestsRequest, of: &SourcesAt) -> Option<Described> {
         match self.heard(&asked).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
             Err(error) => {
@@ -301,7 +303,7 @@ struct OnBus(OverBus);
 
 #[async_trait]
 impl Origin for OnBus {
-    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described> {
+    async fn ask(&self, asked: ManifestsRequest, of: &SourcesAt) -> Option<Described> {
         match self.0.describe(asked).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
             Err(error) => {
@@ -359,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_file_that_makes_many_objects_is_carried_once_and_stands_with_each() {
-        let heard: Heard = serde_json::from_value(json!({
+        let heard: ReceivedManifests = serde_json::from_value(json!({
             "revisions": ["abc"], "gaps": [],
             "objects": [{"source": 0, "tool": "directory", "path": "a.yaml", "firstLine": 1, "lastLine": 2, "manifest": "x"},
                 {"unknown": "why"}, {"source": 0, "path": "a.yaml"}, {"source": 1, "path": "chart/Chart.yaml"}],

@@ -18,9 +18,9 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use stages_git::remote::Tenant;
 use stages_source::{
-    Answering, Asked, AskedSource, Directories, Heard, Library, LibraryConfig, LocalCommit, NotHeld,
-    OneForAll, Operation, Operations, OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile,
-    routes, serve_over,
+    Directories, FixedVersionSource, Library, LibraryConfig, LocalCommit, ManifestsRequest, Operation,
+    Operations, OverBus, Question, ReceivedManifests, Repositories, RepositoryError, RequestedSource,
+    SUBJECT, ServeBounds, SourceApi, TokenFile, routes, serve_over,
 };
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
@@ -81,12 +81,12 @@ struct Answerer {
 
 impl Answerer {
     /// Begins, and returns once it can be asked.
-    async fn begin(between: &Between, answering: Answering) -> Self {
+    async fn begin(between: &Between, answering: SourceApi) -> Self {
         Self::begin_for(between, answering, Operations::ALL).await
     }
 
     /// The same, where no more than this may be asked for.
-    async fn begin_for(between: &Between, answering: Answering, may: Operations) -> Self {
+    async fn begin_for(between: &Between, answering: SourceApi, may: Operations) -> Self {
         let stop = Shutdown::new();
         let within = (BOUNDS, may);
         let ended = tokio::spawn(serve_over(between.answers.clone(), answering, within, SOON, stop.clone()));
@@ -106,7 +106,7 @@ impl Answerer {
 
 fn library(repositories: impl Repositories + 'static) -> Library {
     let config = LibraryConfig { concurrency: 2, timeout: SOON, cache_bytes: 1 << 20 };
-    config.build(Arc::new(repositories), Arc::new(OneForAll(None)))
+    config.build(Arc::new(repositories), Arc::new(FixedVersionSource(None)))
 }
 
 fn kept_library(kept: &Kept) -> Library {
@@ -140,7 +140,7 @@ async fn each_question_has_the_answer_that_http_gives() {
     let kept = Kept::new();
     for between in buses().await {
         let registry = Registry::new();
-        let answering = Answering::new(kept_library(&kept), &registry);
+        let answering = SourceApi::new(kept_library(&kept), &registry);
         let routes = routes(answering.clone(), Arc::new(TokenFile::open(&kept.token()).await), BOUNDS);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -188,7 +188,7 @@ async fn where_only_manifests_may_be_asked_for_nothing_else_is_answered() {
     let kept = Kept::new();
     for between in buses().await {
         let registry = Registry::new();
-        let answering = Answering::new(kept_library(&kept), &registry);
+        let answering = SourceApi::new(kept_library(&kept), &registry);
         let may = Operations::from_iter([Operation::Manifests]);
         let answerer = Answerer::begin_for(&between, answering, may).await;
         let ask = async |question: Value| ask_raw(&*between.asks, question.to_string().into_bytes()).await;
@@ -218,7 +218,7 @@ async fn what_is_no_question_and_what_is_too_large_are_refused_with_why() {
         let bus = &*between.asks;
         let none = bus.request(SUBJECT, "{}".into(), SOON).await.unwrap_err();
         assert_eq!(none.to_string(), "nobody serves `source`", "{}", between.name);
-        let answering = Answering::new(kept_library(&kept), &Registry::new());
+        let answering = SourceApi::new(kept_library(&kept), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let unread =
             "it is no question: ask with JSON of one member, manifests, commit, files, changes or appVersion";
@@ -283,9 +283,10 @@ fn many(directory: &Path, manifests: usize) -> Vec<String> {
     all
 }
 
-fn asked(path: &str, compiled: Vec<String>) -> Asked {
-    let source = AskedSource { source: json!({"repoURL": URL, "path": path}), ..AskedSource::default() };
-    Asked { sources: vec![source], compiled, ..Asked::default() }
+fn asked(path: &str, compiled: Vec<String>) -> ManifestsRequest {
+    let source =
+        RequestedSource { source: json!({"repoURL": URL, "path": path}), ..RequestedSource::default() };
+    ManifestsRequest { sources: vec![source], compiled, ..ManifestsRequest::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,10 +295,10 @@ async fn an_application_that_no_answer_has_room_for_is_asked_about_in_parts() {
     let compiled = many(folder.path(), 400);
     let library = || library(Directories::new([(URL, folder.path().to_owned())]));
     let whole = library().describe(asked("many", compiled.clone())).await.unwrap();
-    let whole: Heard = serde_json::from_value(serde_json::to_value(&*whole).unwrap()).unwrap();
+    let whole: ReceivedManifests = serde_json::from_value(serde_json::to_value(&*whole).unwrap()).unwrap();
     assert_eq!((whole.objects.len(), whole.files.len()), (400, 400));
     for between in buses().await {
-        let answering = Answering::new(library(), &Registry::new());
+        let answering = SourceApi::new(library(), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let over_bus = OverBus::new(between.asks.clone(), SOON);
         assert_eq!(
@@ -316,7 +317,7 @@ async fn an_application_that_no_answer_has_room_for_is_asked_about_in_parts() {
             )
         );
         assert!(error.is_refusal());
-        let gone = Asked { sources: Vec::new(), ..asked("many", Vec::new()) };
+        let gone = ManifestsRequest { sources: Vec::new(), ..asked("many", Vec::new()) };
         let error = over_bus.describe(gone).await.unwrap_err().to_string();
         assert_eq!(error, "ask the source server over the bus: it answered 400: it names no source");
         answerer.end().await;
@@ -332,10 +333,10 @@ struct Waiting {
 
 #[async_trait]
 impl Repositories for Waiting {
-    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, RepositoryError> {
         self.waiting.send_modify(|waiting| *waiting += 1);
         drop(self.go.acquire().await);
-        Err(NotHeld::TooMany)
+        Err(RepositoryError::TooMany)
     }
 }
 
@@ -350,7 +351,7 @@ impl Repositories for Shared {
         repo_url: &str,
         revision: &str,
         of: Option<&Tenant>,
-    ) -> Result<LocalCommit, NotHeld> {
+    ) -> Result<LocalCommit, RepositoryError> {
         self.0.hold(repo_url, revision, of).await
     }
 }
@@ -359,7 +360,7 @@ impl Repositories for Shared {
 async fn one_question_more_than_are_worked_on_is_told_to_come_again_and_a_stop_answers_those() {
     for between in buses().await {
         let held = Shared(Arc::new(Waiting { waiting: watch::Sender::new(0), go: Semaphore::new(0) }));
-        let answering = Answering::new(library(held.clone()), &Registry::new());
+        let answering = SourceApi::new(library(held.clone()), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let question = || json!({"commit": {"repoURL": URL}}).to_string().into_bytes();
         let mut asking = JoinSet::new();

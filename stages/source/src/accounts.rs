@@ -1,4 +1,4 @@
-//! Callers that are accounts of the cluster: who a token is of is asked of the cluster, and kept for a minute.
+//! Authorization by accounts of the cluster: the owner of a token is asked of the cluster, and the answer is cached for a minute.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,51 +7,54 @@ use moka::future::Cache;
 use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
 use sha2::{Digest as _, Sha256};
 
-use crate::callers::{Admitted, Callers};
+use crate::callers::{Admission, Callers};
 use crate::operation::Operations;
 
-/// How long an answer holds: a token that is taken back lives on for as long.
-const KEPT: Duration = Duration::from_secs(60);
-/// Tokens that are remembered, good and bad ones.
-const TOKENS: u64 = 1_000;
+/// How long an answer is cached, for which a token that is revoked is still taken.
+const CACHED: Duration = Duration::from_secs(60);
+/// The most tokens that are cached, valid or not.
+const MAX_TOKENS: u64 = 1_000;
 
-/// Says whose a token is.
+/// Finds the owner of a token.
 #[async_trait]
 pub trait Review: std::fmt::Debug + Send + Sync {
-    /// The name of its owner, `None` when nobody knows the token, `Err` when that could not be found out; why was said.
-    async fn owner(&self, token: &SecretString) -> Result<Option<String>, Unreviewed>;
+    /// The name of the owner; `None`: the cluster does not know the token.
+    ///
+    /// # Errors
+    /// If that cannot be found out; the implementation has logged why.
+    async fn owner(&self, token: &SecretString) -> Result<Option<String>, ReviewError>;
 }
 
-/// Whose a token is could not be found out.
+/// The owner of a token could not be found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreviewed;
+pub struct ReviewError;
 
-/// The accounts that may ask.
+/// Admits accounts of the cluster by their names.
 #[derive(Debug)]
 pub struct Accounts<R> {
     review: R,
     allowed: BTreeMap<String, Operations>,
-    known: Cache<[u8; 32], Admitted>,
+    known: Cache<[u8; 32], Admission>,
 }
 
 impl<R: Review> Accounts<R> {
-    /// Those with these names, such as `system:serviceaccount:argocd:event-reporter`, each to ask this.
+    /// Admits each account, such as `system:serviceaccount:argocd:event-reporter`, to its operations.
     pub fn new(review: R, allowed: impl IntoIterator<Item = (String, Operations)>) -> Self {
-        let known = Cache::builder().max_capacity(TOKENS).time_to_live(KEPT).build();
+        let known = Cache::builder().max_capacity(MAX_TOKENS).time_to_live(CACHED).build();
         Self { review, allowed: allowed.into_iter().collect(), known }
     }
 }
 
 #[async_trait]
 impl<R: Review> Callers for Accounts<R> {
-    async fn admit(&self, token: &SecretString) -> Admitted {
+    async fn admit(&self, token: &SecretString) -> Admission {
         let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
         let review = async {
             let owner = self.review.owner(token).await?;
             let may = owner.and_then(|owner| self.allowed.get(&owner));
-            Ok::<_, Unreviewed>(may.map_or(Admitted::No, |may| Admitted::To(*may)))
+            Ok::<_, ReviewError>(may.map_or(Admission::No, |may| Admission::To(*may)))
         };
-        self.known.try_get_with(digest, review).await.unwrap_or(Admitted::Unknown)
+        self.known.try_get_with(digest, review).await.unwrap_or(Admission::Unknown)
     }
 }
 
@@ -62,8 +65,8 @@ mod tests {
 
     use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
 
-    use super::{Accounts, Review, Unreviewed};
-    use crate::callers::{Admitted, Callers as _};
+    use super::{Accounts, Review, ReviewError};
+    use crate::callers::{Admission, Callers as _};
     use crate::operation::{Operation, Operations};
 
     /// A token is its owner's name; counts how often it is asked.
@@ -72,10 +75,10 @@ mod tests {
 
     #[async_trait]
     impl Review for Cluster {
-        async fn owner(&self, token: &SecretString) -> Result<Option<String>, Unreviewed> {
+        async fn owner(&self, token: &SecretString) -> Result<Option<String>, ReviewError> {
             self.0.fetch_add(1, Ordering::SeqCst);
             match token.expose_secret() {
-                "away" => Err(Unreviewed),
+                "away" => Err(ReviewError),
                 "nobody" => Ok(None),
                 name => Ok(Some(name.to_owned())),
             }
@@ -91,14 +94,14 @@ mod tests {
         let accounts = Accounts::new(Cluster(asked.clone()), allowed);
         let admit = async |token: &str| accounts.admit(&token.to_owned().into()).await;
         for _ in 0..3 {
-            assert_eq!(admit("system:serviceaccount:argocd:reporter").await, Admitted::To(Operations::ALL));
-            assert_eq!(admit("system:serviceaccount:argocd:proxy").await, Admitted::To(commits));
-            assert_eq!(admit("system:serviceaccount:argocd:other").await, Admitted::No);
-            assert_eq!(admit("nobody").await, Admitted::No);
+            assert_eq!(admit("system:serviceaccount:argocd:reporter").await, Admission::To(Operations::ALL));
+            assert_eq!(admit("system:serviceaccount:argocd:proxy").await, Admission::To(commits));
+            assert_eq!(admit("system:serviceaccount:argocd:other").await, Admission::No);
+            assert_eq!(admit("nobody").await, Admission::No);
         }
         assert_eq!(asked.load(Ordering::SeqCst), 4);
         // What could not be found out is asked again.
-        assert_eq!((admit("away").await, admit("away").await), (Admitted::Unknown, Admitted::Unknown));
+        assert_eq!((admit("away").await, admit("away").await), (Admission::Unknown, Admission::Unknown));
         assert_eq!(asked.load(Ordering::SeqCst), 6);
     }
 }

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authorization of those who ask over HTTP.
 
 use std::path::{Path, PathBuf};
 
@@ -7,51 +7,51 @@ use subtle::ConstantTimeEq as _;
 
 use crate::operation::Operations;
 
-/// Bytes of a token, and of a file that holds one.
+/// The most bytes of a token, and of a file that holds one.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// What is known of somebody who asks.
+/// Whether the owner of a token may ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admitted {
-    /// May ask this, and nothing else.
+pub enum Admission {
+    /// They may ask these questions, and no others.
     To(Operations),
-    /// May not: nobody knows the token, or it is somebody's who may not.
+    /// They may not ask, or nobody knows the token.
     No,
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown,
 }
 
-/// Says who may ask.
+/// Decides who may ask.
 #[async_trait]
 pub trait Callers: std::fmt::Debug + Send + Sync {
-    /// What whoever has this token may.
-    async fn admit(&self, token: &SecretString) -> Admitted;
+    /// Which questions the owner of a token may ask.
+    async fn admit(&self, token: &SecretString) -> Admission;
 }
 
-/// Whoever may ask does so over the bus.
+/// Admits nobody, where questions are answered over the bus alone.
 #[derive(Debug, Clone, Copy)]
-pub struct Nobody;
+pub struct NoCallers;
 
 #[async_trait]
-impl Callers for Nobody {
-    async fn admit(&self, _: &SecretString) -> Admitted {
-        Admitted::No
+impl Callers for NoCallers {
+    async fn admit(&self, _: &SecretString) -> Admission {
+        Admission::No
     }
 }
 
-/// One token for all who may, in a file that may change.
+/// Admits whoever has the token that a file holds; the file may change.
 #[derive(Debug, Clone)]
 pub struct TokenFile(PathBuf);
 
 impl TokenFile {
-    /// Reads it once, to say at the start when it cannot be read.
+    /// A file of a token. It is read once, so that the log tells at the start if that fails.
     pub async fn open(path: &Path) -> Self {
         let file = Self(path.to_owned());
         let _ = file.expected().await;
         file
     }
 
-    /// The token that is in it now; `None`, which is said, when it cannot be read.
+    /// The token that the file holds now; `None`, which is logged, if it cannot be read.
     async fn expected(&self) -> Option<SecretString> {
         let path = self.0.display();
         match tokio::fs::read(&self.0).await {
@@ -72,20 +72,20 @@ impl TokenFile {
 
 #[async_trait]
 impl Callers for TokenFile {
-    async fn admit(&self, token: &SecretString) -> Admitted {
-        let Some(expected) = self.expected().await else { return Admitted::Unknown };
+    async fn admit(&self, token: &SecretString) -> Admission {
+        let Some(expected) = self.expected().await else { return Admission::Unknown };
         let (expected, token) = (expected.expose_secret().as_bytes(), token.expose_secret().as_bytes());
         // An empty file lets nobody in.
         let is_it = !expected.is_empty() && bool::from(expected.ct_eq(token));
-        if is_it { Admitted::To(Operations::ALL) } else { Admitted::No }
+        if is_it { Admission::To(Operations::ALL) } else { Admission::No }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Admitted, Callers as _, MAX_TOKEN, Operations, TokenFile};
+    use super::{Admission, Callers as _, MAX_TOKEN, Operations, TokenFile};
 
-    const ALL: Admitted = Admitted::To(Operations::ALL);
+    const ALL: Admission = Admission::To(Operations::ALL);
 
     #[tokio::test]
     async fn the_token_of_the_file_is_read_anew_each_time() {
@@ -93,14 +93,14 @@ mod tests {
         let path = directory.path().join("token");
         let callers = TokenFile::open(&path).await;
         let admit = async |token: &str| callers.admit(&token.to_owned().into()).await;
-        assert_eq!(admit("first").await, Admitted::Unknown);
+        assert_eq!(admit("first").await, Admission::Unknown);
         std::fs::write(&path, "first\n").unwrap();
-        assert_eq!((admit("first").await, admit("second").await), (ALL, Admitted::No));
+        assert_eq!((admit("first").await, admit("second").await), (ALL, Admission::No));
         std::fs::write(&path, "second").unwrap();
-        assert_eq!((admit("first").await, admit("second").await), (Admitted::No, ALL));
+        assert_eq!((admit("first").await, admit("second").await), (Admission::No, ALL));
         std::fs::write(&path, "\n").unwrap();
-        assert_eq!(admit("").await, Admitted::No);
+        assert_eq!(admit("").await, Admission::No);
         std::fs::write(&path, "x".repeat(MAX_TOKEN + 1)).unwrap();
-        assert_eq!(admit("x").await, Admitted::Unknown);
+        assert_eq!(admit("x").await, Admission::Unknown);
     }
 }

@@ -6,13 +6,13 @@ use stages_git::application::Application;
 use stages_git::walk::{Asked, WalkLimits};
 use stages_git::{GitError, GitRepository, Oid};
 
-/// Commits that are told.
+/// The most commits of an answer.
 const MAX_COMMITS: usize = 100;
 
-/// What is asked of one source of an application.
+/// A question which commits changed one source of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedChange {
+pub struct ChangesRequest {
     /// The Application.
     pub app: Value,
     /// Which of its sources: the position in `spec.sources`.
@@ -25,14 +25,14 @@ pub struct AskedChange {
     pub to: String,
 }
 
-/// The answer.
+/// The answer to a [`ChangesRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToldChange {
+pub struct ChangesResponse {
     /// The older commit; none where everything is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The repository does not have the older revision any more, so that everything is new.
+    /// Whether the repository does not have the older revision any more, so that everything is new.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_unknown: bool,
     /// The newer commit.
@@ -42,25 +42,25 @@ pub struct ToldChange {
     /// How many more there are.
     pub more: usize,
     /// The commits that changed it, the newest first; where none is new, the newest that there is at all.
-    pub commits: Vec<ChangeCommit>,
-    /// There are more than are told.
+    pub commits: Vec<ChangingCommit>,
+    /// Whether there are more than `commits` holds.
     pub more_commits: bool,
-    /// None of the commits is new.
+    /// Whether none of the commits is new.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub none_is_new: bool,
 }
 
-/// One commit.
+/// A commit that changed the application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ChangeCommit {
+pub struct ChangingCommit {
     /// Its id.
     pub revision: String,
     /// Who wrote it: `name <address>`.
     pub author: String,
-    /// When, RFC 3339.
+    /// When it was written, as RFC 3339.
     pub date: String,
-    /// What it says.
+    /// Its message.
     pub message: String,
     /// The application's files that it changed; at most a hundred.
     pub files: Vec<String>,
@@ -68,24 +68,24 @@ pub struct ChangeCommit {
     pub more: usize,
 }
 
-/// Between which commits it is asked.
+/// The commits between which changes are looked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Between {
+pub(crate) struct CommitRange {
     /// `None` where everything is new.
     pub(crate) from: Option<Oid>,
-    /// A revision was named, and is not there.
+    /// Whether an older revision was named that is not there.
     pub(crate) from_unknown: bool,
     pub(crate) to: Oid,
 }
 
-/// Answers from a repository that has both commits.
+/// The commits that changed a source of an application, from a repository that has both ends of the range.
 pub(crate) fn changed(
     repository: &GitRepository,
     application: &Application,
     source: usize,
-    between: Between,
-) -> Result<ToldChange, GitError> {
-    let Between { from, from_unknown, to } = between;
+    between: CommitRange,
+) -> Result<ChangesResponse, GitError> {
+    let CommitRange { from, from_unknown, to } = between;
     let paths = application.paths(source, &repository.snapshot(to)?)?;
     let (files, more) = match from {
         Some(from) => {
@@ -102,7 +102,7 @@ pub(crate) fn changed(
     let commits = if none_is_new { found.newest.into_iter().collect() } else { found.since };
     let commits = commits.into_iter().map(|change| {
         let commit = repository.commit(change.commit)?;
-        Ok(ChangeCommit {
+        Ok(ChangingCommit {
             revision: commit.revision,
             author: commit.author,
             date: commit.date,
@@ -111,7 +111,7 @@ pub(crate) fn changed(
             more: change.more_paths,
         })
     });
-    Ok(ToldChange {
+    Ok(ChangesResponse {
         from: from.map(|from| from.to_string()),
         from_unknown,
         to: to.to_string(),

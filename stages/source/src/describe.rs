@@ -1,34 +1,34 @@
-//! All that Git says of an application at once: the file of each object, and its versions.
+//! The file of each object of an application, and its versions, at once.
 
 use stages_git::application::Source;
 use stages_git::{GitError, GitRepository, Oid, Snapshot, join};
 
 use crate::compiled::Compiled;
-use crate::provenance::{At, Provenances, provenances};
+use crate::provenance::{Provenances, SourceFiles, provenances};
 use crate::tool::Tool;
 use crate::versions::{VersionError, VersionSource, Versions, versions};
 
 /// A source at the commit that its revision was resolved to.
 pub struct Checkout {
-    /// What Argo CD is told of it.
+    /// The source, as the Application has it.
     pub source: Source,
     /// Its repository and its commit; none for a source that has no commits.
     pub at: Option<(GitRepository, Oid)>,
 }
 
-/// What Git says of an application.
+/// The files of an application's objects, and its versions.
 #[derive(Debug, Default)]
 pub struct Described {
     /// Which file makes each object.
     pub provenances: Provenances,
-    /// What it packages: of the first source that packages anything.
+    /// The versions of the first source that has any.
     pub versions: Option<Versions>,
     /// Why its versions are not known.
     pub version_error: Option<VersionError>,
 }
 
-/// Says it of the compiled objects. `namespace` is the one that the application deploys to; `version_source` is where
-/// somebody said that its version stands.
+/// Describes the compiled objects. `namespace` is the one that the application deploys to; `version_source` is the place of its version,
+/// where one is configured.
 ///
 /// # Errors
 /// A repository cannot be read.
@@ -38,18 +38,10 @@ pub fn describe(
     compiled: &[Compiled],
     version_source: Option<&VersionSource>,
 ) -> Result<Described, GitError> {
-    let mut snapshots = Vec::with_capacity(checkouts.len());
-    for checkout in checkouts {
-        let files = checkout.at.as_ref().map(|(repository, commit)| repository.snapshot(*commit));
-        snapshots.push(files.transpose()?);
-    }
-    let at: Vec<At<'_, '_>> = checkouts
-        .iter()
-        .zip(&snapshots)
-        .map(|(checkout, files)| At { source: &checkout.source, files: files.as_ref() })
-        .collect();
-    let provenances = provenances(&at, namespace, compiled)?;
-    let (versions, version_error) = match versions_of(&at, version_source) {
+    let snapshots = snapshots(checkouts)?;
+    let sources = source_files(checkouts, &snapshots);
+    let provenances = provenances(&sources, namespace, compiled)?;
+    let (versions, version_error) = match versions_of(&sources, version_source) {
         Ok(versions) => (versions, None),
         Err(VersionError::Git { source: error @ GitError::Read { .. }, .. }) => return Err(error),
         Err(error) => (None, Some(error)),
@@ -57,16 +49,41 @@ pub fn describe(
     Ok(Described { provenances, versions, version_error })
 }
 
+/// The files of each checkout at its commit; `None` for a source that has no commits.
+///
+/// # Errors
+/// A repository cannot be read.
+pub(crate) fn snapshots(checkouts: &[Checkout]) -> Result<Vec<Option<Snapshot<'_>>>, GitError> {
+    let mut all = Vec::with_capacity(checkouts.len());
+    for checkout in checkouts {
+        let files = checkout.at.as_ref().map(|(repository, commit)| repository.snapshot(*commit));
+        all.push(files.transpose()?);
+    }
+    Ok(all)
+}
+
+/// The source of each checkout, with its snapshot.
+pub(crate) fn source_files<'s, 'r>(
+    checkouts: &'s [Checkout],
+    snapshots: &'s [Option<Snapshot<'r>>],
+) -> Vec<SourceFiles<'s, 'r>> {
+    checkouts
+        .iter()
+        .zip(snapshots)
+        .map(|(checkout, files)| SourceFiles { source: &checkout.source, files: files.as_ref() })
+        .collect()
+}
+
 /// The versions of the first source that has any.
 ///
 /// # Errors
 /// No source has any, and one that should says why not.
 pub fn versions_of(
-    sources: &[At<'_, '_>],
+    sources: &[SourceFiles<'_, '_>],
     version_source: Option<&VersionSource>,
 ) -> Result<Option<Versions>, VersionError> {
     let mut failed = None;
-    for At { source, files } in sources {
+    for SourceFiles { source, files } in sources {
         let Some((directory, files)) = directory(source, *files) else { continue };
         match versions(files, &directory, version_source) {
             Ok(Some(found)) => return Ok(Some(found)),
@@ -77,7 +94,7 @@ pub fn versions_of(
     failed.map_or(Ok(None), Err)
 }
 
-/// Where a source's own files are; none of a source that has no such.
+/// The directory of a source, and its files; `None` for a source without files of its own.
 fn directory<'s, 'r>(source: &Source, files: Option<&'s Snapshot<'r>>) -> Option<(String, &'s Snapshot<'r>)> {
     let files = files?;
     let directory = join("", source.path.trim_start_matches('/'))?;

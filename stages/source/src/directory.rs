@@ -14,14 +14,14 @@ const MAX_DEPTH: usize = 32;
 const MAX_NAMES: usize = 100_000;
 
 /// Which files of a directory count.
-struct Chosen {
+struct FileFilter {
     recurse: bool,
     include: Option<GlobMatcher>,
     exclude: Option<GlobMatcher>,
 }
 
 /// The files that count, and how many more names are looked at.
-struct Collected {
+struct CollectedFiles {
     paths: Vec<String>,
     left: usize,
 }
@@ -41,7 +41,7 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
         pattern
     };
     let (include, exclude) = (pattern("include"), pattern("exclude"));
-    let chosen = Chosen { recurse: settings["recurse"].as_bool().unwrap_or_default(), include, exclude };
+    let chosen = FileFilter { recurse: settings["recurse"].as_bool().unwrap_or_default(), include, exclude };
     if !made.gaps.is_empty() {
         return Ok(made);
     }
@@ -49,7 +49,7 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
         made.gap(format!("the directory {} is not there", shown(directory)));
         return Ok(made);
     }
-    let mut collected = Collected { paths: Vec::new(), left: MAX_NAMES };
+    let mut collected = CollectedFiles { paths: Vec::new(), left: MAX_NAMES };
     collect(files, (directory, directory), &chosen, 0, &mut collected, &mut made)?;
     for path in collected.paths {
         made.file(files, &path)?;
@@ -60,9 +60,9 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
 fn collect(
     files: &Snapshot<'_>,
     (root, at): (&str, &str),
-    chosen: &Chosen,
+    chosen: &FileFilter,
     depth: usize,
-    collected: &mut Collected,
+    collected: &mut CollectedFiles,
     made: &mut Made,
 ) -> Result<(), GitError> {
     for listed in files.list(at)? {
@@ -104,7 +104,7 @@ fn collect(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Chosen, Collected, MAX_FILES, MAX_NAMES, collect, made};
+    use super::{CollectedFiles, FileFilter, MAX_FILES, MAX_NAMES, collect, made};
     use crate::made::Made;
     use crate::testing::repository;
 
@@ -175,9 +175,9 @@ mod tests {
         files.push(("a/x.txt", ""));
         let (_directory, repository, commit) = repository(&files);
         let snapshot = repository.snapshot(commit).unwrap();
-        let chosen = Chosen { recurse: true, include: None, exclude: None };
+        let chosen = FileFilter { recurse: true, include: None, exclude: None };
         let found = |limit: usize| {
-            let mut collected = Collected { paths: Vec::new(), left: limit };
+            let mut collected = CollectedFiles { paths: Vec::new(), left: limit };
             let mut made = Made::default();
             collect(&snapshot, ("a", "a"), &chosen, 0, &mut collected, &mut made).unwrap();
             (collected.paths.len(), made.gaps)
@@ -220,8 +220,8 @@ mod tests {
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
         let (_directory, repository, commit) = repository(&files);
         let snapshot = repository.snapshot(commit).unwrap();
-        let chosen = Chosen { recurse: false, include: None, exclude: None };
-        let mut collected = Collected { paths: Vec::new(), left: MAX_NAMES };
+        let chosen = FileFilter { recurse: false, include: None, exclude: None };
+        let mut collected = CollectedFiles { paths: Vec::new(), left: MAX_NAMES };
         let mut made = Made::default();
         collect(&snapshot, ("a", "a"), &chosen, 0, &mut collected, &mut made).unwrap();
         assert_eq!(collected.paths.len(), MAX_FILES);

@@ -1,7 +1,7 @@
 //! Repositories that are fetched when they are asked about.
 //!
-//! Whoever asks names the address, so that only those are called that the settings or the credentials name: nobody makes
-//! this process call what they could not call themselves.
+//! Whoever asks names the address. Only addresses that the settings or the credentials name are fetched, so that nobody makes this
+//! process call what they could not call themselves.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,31 +12,31 @@ use stages_git::remote::{Scoped, Tenant};
 use stages_git::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 use tokio::sync::watch;
 
-use crate::repositories::{Directories, LocalCommit, NotHeld, Repositories};
+use crate::repositories::{Directories, LocalCommit, Repositories, RepositoryError};
 
-/// Revisions that are fetched or waited for at the same time.
-const MOST: usize = 1_024;
+/// The most revisions that are fetched at a time.
+const MAX_FETCHES: usize = 1_024;
 
 type Key = (Scoped, String);
 type Outcome = Option<Result<Checkout, Arc<FetchError>>>;
 type Fetches = Mutex<HashMap<Key, watch::Receiver<Outcome>>>;
 
-/// Repositories elsewhere, in a cache that is bounded; those that stand in a directory are read there.
-pub struct Fetched {
+/// Repositories that are fetched into a bounded cache; those that stand in a directory are read there instead.
+pub struct FetchedRepositories {
     kept: Directories,
     checkouts: Checkouts,
     allowed: Vec<UrlPrefix>,
     running: Arc<Fetches>,
 }
 
-impl fmt::Debug for Fetched {
+impl fmt::Debug for FetchedRepositories {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetched").field("kept", &self.kept).finish_non_exhaustive()
+        f.debug_struct("FetchedRepositories").field("kept", &self.kept).finish_non_exhaustive()
     }
 }
 
-impl Fetched {
-    /// What is in no directory is fetched, where its address begins as one that is allowed, or there is a credential for it.
+impl FetchedRepositories {
+    /// A repository that `kept` has no directory of is fetched if its address has an allowed prefix, or there is a credential for it.
     pub fn new(kept: Directories, checkouts: Checkouts, allowed: Vec<UrlPrefix>) -> Self {
         Self { kept, checkouts, allowed, running: Arc::default() }
     }
@@ -45,19 +45,19 @@ impl Fetched {
         self.allowed.iter().any(|prefix| prefix.covers(url)) || self.checkouts.names(url, of)
     }
 
-    /// A fetch goes on when whoever asked has gone: a repository that takes longer than one answer may is there in the end.
-    /// However many ask for one revision at a time, one task fetches it.
-    async fn fetch(&self, key: Key) -> Result<Checkout, NotHeld> {
+    /// Fetches a revision, by one task however many ask for it at a time. The task goes on when they have gone, so that a repository
+    /// whose fetch takes longer than an answer may is there in the end.
+    async fn fetch(&self, key: Key) -> Result<Checkout, RepositoryError> {
         let mut outcome = {
             let mut running = lock(&self.running);
             match running.get(&key) {
                 Some(outcome) => outcome.clone(),
-                None if running.len() >= MOST => return Err(NotHeld::TooMany),
+                None if running.len() >= MAX_FETCHES => return Err(RepositoryError::TooMany),
                 None => {
                     let (tell, outcome) = watch::channel(None);
                     running.insert(key.clone(), outcome.clone());
                     let checkouts = self.checkouts.clone();
-                    let done = Done { running: self.running.clone(), key };
+                    let done = RunningFetch { running: self.running.clone(), key };
                     tokio::spawn(async move {
                         let (repository, revision) = &done.key;
                         let found = checkouts.checkout_of(repository, revision).await;
@@ -68,33 +68,33 @@ impl Fetched {
                 }
             }
         };
-        // The task that would tell is gone only when the process stops.
-        let told = outcome.wait_for(Option::is_some).await.map_err(|_| NotHeld::GivenUp)?;
+        // The sender is dropped unsent only when the process stops.
+        let told = outcome.wait_for(Option::is_some).await.map_err(|_| RepositoryError::GivenUp)?;
         match &*told {
             Some(Ok(checkout)) => Ok(checkout.clone()),
-            Some(Err(error)) => Err(NotHeld::Fetch(error.clone())),
-            None => Err(NotHeld::GivenUp),
+            Some(Err(error)) => Err(RepositoryError::Fetch(error.clone())),
+            None => Err(RepositoryError::GivenUp),
         }
     }
 }
 
 #[async_trait]
-impl Repositories for Fetched {
+impl Repositories for FetchedRepositories {
     async fn hold(
         &self,
         repo_url: &str,
         revision: &str,
         of: Option<&Tenant>,
-    ) -> Result<LocalCommit, NotHeld> {
+    ) -> Result<LocalCommit, RepositoryError> {
         match self.kept.hold(repo_url, revision, of).await {
-            Err(NotHeld::Unconfigured { .. }) => {}
+            Err(RepositoryError::Unconfigured { .. }) => {}
             other => return other,
         }
-        let url = RepositoryUrl::read(repo_url).map_err(|error| NotHeld::Fetch(Arc::new(error)))?;
-        // Why an application may not have it is said before that nobody named it.
+        let url = RepositoryUrl::read(repo_url).map_err(|error| RepositoryError::Fetch(Arc::new(error)))?;
+        // That an application may not read it is reported rather than that nobody allowed it.
         let repository = self.checkouts.scope(&url, of).map_err(Arc::new)?;
         if !self.may_fetch(&url, of) {
-            return Err(NotHeld::NotAllowed { url: url.to_string() });
+            return Err(RepositoryError::NotAllowed { url: url.to_string() });
         }
         let checkout = self.fetch((repository, revision.to_owned())).await?;
         let (directory, commit) = (checkout.directory().to_owned(), checkout.commit);
@@ -102,13 +102,13 @@ impl Repositories for Fetched {
     }
 }
 
-/// Forgets a fetch when it is over, however it ended.
-struct Done {
+/// A fetch that is under way; it is forgotten once this is dropped.
+struct RunningFetch {
     running: Arc<Fetches>,
     key: Key,
 }
 
-impl Drop for Done {
+impl Drop for RunningFetch {
     fn drop(&mut self) {
         lock(&self.running).remove(&self.key);
     }

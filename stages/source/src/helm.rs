@@ -8,9 +8,9 @@ use stages_git::{GitError, Snapshot, join, yaml};
 use crate::compiled::Compiled;
 use crate::made::{Made, Origin};
 
-/// Bytes of a `Chart.yaml`.
+/// The most bytes of a `Chart.yaml` that are read.
 const MAX_FILE: usize = 1024 * 1024;
-/// Charts within charts.
+/// The most charts within one another.
 const MAX_DEPTH: usize = 8;
 
 /// A file of values, in the order in which they apply: a later one wins.
@@ -125,7 +125,7 @@ fn is_there(files: &Snapshot<'_>, path: &str) -> Result<bool, GitError> {
     match files.read(path, 0) {
         Ok(found) => Ok(found.is_some()),
         Err(error @ GitError::Read { .. }) => Err(error),
-        // Too large to be nothing.
+        // A file that is too large to be read is there all the same.
         Err(GitError::TooLarge { .. } | GitError::Lfs { .. }) => Ok(true),
         Err(_) => Ok(false),
     }

@@ -10,14 +10,14 @@ use stages_git::application::KUSTOMIZATIONS;
 use stages_git::{GitError, Snapshot, join, shown, yaml};
 
 use crate::made::{Made, Object, Origin};
-use crate::names::Name;
+use crate::object_name::ObjectName;
 use crate::remote::is_remote;
 
-/// Kustomizations of one source: one that is used twice counts twice.
+/// The most Kustomizations that are read of one source; one that is used twice counts twice.
 const MAX_READ: usize = 256;
-/// Kustomizations below one another.
+/// The most Kustomizations below one another.
 const MAX_DEPTH: usize = 32;
-/// Bytes of a name or namespace that a Kustomization gives; a cluster takes names of at most 253 for nearly everything.
+/// The most bytes of a name or namespace that a Kustomization gives; a cluster takes names of at most 253 for nearly everything.
 const MAX_NAME: usize = 1_024;
 
 /// The objects of the Kustomization in `directory`; `settings` are those of the source (`spec.source.kustomize`).
@@ -25,23 +25,25 @@ const MAX_NAME: usize = 1_024;
 /// # Errors
 /// The repository cannot be read.
 pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> Result<Made, GitError> {
-    let mut reading = Reading { files, made: Made::default(), read: 0, above: Vec::new() };
+    let mut reading = KustomizationReader { files, made: Made::default(), read: 0, above: Vec::new() };
     let objects = reading.kustomization(directory, Some(settings), Vec::new())?;
     reading.made.objects = objects;
     Ok(reading.made)
 }
 
-struct Reading<'s, 'r> {
+/// Reads the Kustomizations of one source.
+struct KustomizationReader<'s, 'r> {
     files: &'s Snapshot<'r>,
-    /// The gaps; objects are handed on.
+    /// The gaps; its objects are handed on to those who include them.
     made: Made,
+    /// How many Kustomizations were read.
     read: usize,
     /// The directories that are being read, the outermost first.
     above: Vec<String>,
 }
 
-impl Reading<'_, '_> {
-    /// What a Kustomization makes of `before`, which is what its includer has so far where it is a component.
+impl KustomizationReader<'_, '_> {
+    /// The objects of a Kustomization. A component changes `before`, the objects that its includer has so far; else that is empty.
     fn kustomization(
         &mut self,
         directory: &str,
@@ -70,6 +72,7 @@ impl Reading<'_, '_> {
         objects
     }
 
+    /// The path, the text and the content of the Kustomization in a directory; `None` where there is none, or it cannot be read.
     fn file(&mut self, directory: &str) -> Result<Option<(String, String, Value)>, GitError> {
         if !self.files.is_directory(directory)? {
             return Ok(None);
@@ -91,6 +94,7 @@ impl Reading<'_, '_> {
         Ok(None)
     }
 
+    /// The objects of a Kustomization whose content is `of`.
     fn objects(
         &mut self,
         directory: &str,
@@ -128,39 +132,7 @@ impl Reading<'_, '_> {
                 self.made.gap(format!("what {list} of {} makes is not known", shown(&origin.path)));
             }
         }
-        let renames = renames(of);
-        let text_of = |name: &str| of[name].as_str().unwrap_or_default();
-        let (namespace, prefix, suffix) =
-            (text_of("namespace"), text_of("namePrefix"), text_of("nameSuffix"));
-        let mut is_too_long = namespace.len() > MAX_NAME;
-        for object in &mut objects {
-            object.renamed |= renames || namespace.len() > MAX_NAME;
-            // What is changed on the way does not stand in the file.
-            object.plain = None;
-            if !namespace.is_empty() && namespace.len() <= MAX_NAME {
-                if object.group.is_empty() && object.kind == "Namespace" {
-                    object.name = Name::Exact(namespace.to_owned());
-                } else {
-                    object.namespace = Some(namespace.to_owned());
-                }
-            }
-            let keeps_its_name = matches!(
-                (object.group.as_str(), object.kind.as_str()),
-                ("", "Namespace")
-                    | ("apiextensions.k8s.io", "CustomResourceDefinition")
-                    | ("apiregistration.k8s.io", "APIService")
-            );
-            if keeps_its_name {
-                continue;
-            }
-            if prefix.len() + object.name.text().len() + suffix.len() > MAX_NAME {
-                is_too_long = true;
-                object.renamed = true;
-            } else {
-                object.name.wrap(prefix, suffix);
-            }
-        }
-        if is_too_long {
+        if rename_all(&mut objects, of) {
             self.made.gap(format!(
                 "{} gives names of more than {MAX_NAME} bytes: shorten its prefix, suffix or namespace",
                 shown(&origin.path)
@@ -181,6 +153,43 @@ impl Reading<'_, '_> {
         }
         place
     }
+}
+
+/// Gives objects the namespace, prefix and suffix of a Kustomization, and gives whether one of these makes a name longer than
+/// [`MAX_NAME`]: the names of such objects are not known then.
+fn rename_all(objects: &mut [Object], of: &Value) -> bool {
+    let renames = renames(of);
+    let text_of = |name: &str| of[name].as_str().unwrap_or_default();
+    let (namespace, prefix, suffix) = (text_of("namespace"), text_of("namePrefix"), text_of("nameSuffix"));
+    let mut is_too_long = namespace.len() > MAX_NAME;
+    for object in objects {
+        object.renamed |= renames || namespace.len() > MAX_NAME;
+        // What is changed on the way does not stand in the file.
+        object.plain = None;
+        if !namespace.is_empty() && namespace.len() <= MAX_NAME {
+            if object.group.is_empty() && object.kind == "Namespace" {
+                object.name = ObjectName::Exact(namespace.to_owned());
+            } else {
+                object.namespace = Some(namespace.to_owned());
+            }
+        }
+        let keeps_its_name = matches!(
+            (object.group.as_str(), object.kind.as_str()),
+            ("", "Namespace")
+                | ("apiextensions.k8s.io", "CustomResourceDefinition")
+                | ("apiregistration.k8s.io", "APIService")
+        );
+        if keeps_its_name {
+            continue;
+        }
+        if prefix.len() + object.name.text().len() + suffix.len() > MAX_NAME {
+            is_too_long = true;
+            object.renamed = true;
+        } else {
+            object.name.wrap(prefix, suffix);
+        }
+    }
+    is_too_long
 }
 
 /// A Kustomization with what an application sets of it: a name replaces its own, a component is one more.
@@ -219,7 +228,7 @@ fn generated(generator: &Value, kind: &str, of: &Value, origin: &Origin) -> Opti
         group: String::new(),
         kind: kind.to_owned(),
         namespace: generator["namespace"].as_str().map(str::to_owned),
-        name: if is_plain { Name::Exact(name) } else { Name::Hashed(name) },
+        name: if is_plain { ObjectName::Exact(name) } else { ObjectName::Hashed(name) },
         renamed: false,
         plain: None,
         origin: origin.clone(),

@@ -6,7 +6,7 @@
 //! Nothing is rendered here: Argo CD does that. "Don't know" is an answer, with why; a guess is none.
 
 mod accounts;
-mod asked;
+
 mod callers;
 mod changed;
 mod compiled;
@@ -18,7 +18,8 @@ mod json_path;
 mod kustomize;
 mod library;
 mod made;
-mod names;
+mod manifests;
+mod object_name;
 mod openapi;
 mod operation;
 mod over_bus;
@@ -36,25 +37,27 @@ mod tool;
 mod version_sources;
 mod versions;
 
-pub use accounts::{Accounts, Review, Unreviewed};
-pub use asked::{Asked, AskedSource, File, Heard, HeardObject, ManifestsResponse};
-pub use callers::{Admitted, Callers, Nobody, TokenFile};
-pub use changed::{AskedChange, ChangeCommit, ToldChange};
+pub use accounts::{Accounts, Review, ReviewError};
+pub use callers::{Admission, Callers, NoCallers, TokenFile};
+pub use changed::{ChangesRequest, ChangesResponse, ChangingCommit};
 pub use compiled::Compiled;
 pub use describe::{Checkout, Described, describe, versions_of};
-pub use fetched::Fetched;
+pub use fetched::FetchedRepositories;
 pub use helm::Values;
-pub use library::{Library, LibraryConfig, SourceError, ToldChanges, ToldCommit};
+pub use library::{CommitResponse, FilesResponse, Library, LibraryConfig, SourceError};
 pub use made::Origin;
+pub use manifests::{
+    ManifestFile, ManifestsRequest, ManifestsResponse, ReceivedManifests, ReceivedObject, RequestedSource,
+};
 pub use openapi::document;
 pub use operation::{Operation, Operations};
 pub use over_bus::{AskError, OverBus, SUBJECT, serve_over};
-pub use provenance::{At, Listed, Provenance, Provenances, listed, provenances};
+pub use provenance::{ListedObject, Provenance, Provenances, SourceFiles, listed, provenances};
 pub use provider::Links;
-pub use question::{Answering, AskedCommit, AskedFiles, Question};
-pub use repositories::{Directories, LocalCommit, NotHeld, Repositories};
+pub use question::{CommitRequest, FilesRequest, Question, SourceApi};
+pub use repositories::{Directories, LocalCommit, Repositories, RepositoryError};
 pub use serve::{ServeBounds, routes};
 pub use templates::PromotionTemplates;
 pub use tool::Tool;
-pub use version_sources::{OneForAll, VersionSources};
+pub use version_sources::{FixedVersionSource, VersionSources};
 pub use versions::{Dependencies, VersionError, VersionSource, Versions, versions};

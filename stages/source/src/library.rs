@@ -1,4 +1,4 @@
-//! Answers what Git says, within bounds: so much work at a time, each within its time, what was answered kept for a while.
+//! Answers questions from repositories: with bounded concurrency and time, and a cache of answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stages_git::application::{Application, Source};
 use stages_git::remote::Tenant;
-use stages_git::{Commit, GitError, MAX_SOURCES, Snapshot, in_one_line};
+use stages_git::{Commit, GitError, MAX_SOURCES, in_one_line};
 use tokio::sync::Semaphore;
 
-use crate::asked::{Asked, AskedSource, File, ManifestsResponse, tenant};
-use crate::changed::{AskedChange, Between, ToldChange, changed};
+use crate::changed::{ChangesRequest, ChangesResponse, CommitRange, changed};
 use crate::compiled::Compiled;
-use crate::describe::{Checkout, describe, versions_of};
-use crate::provenance::{At, Listed, Provenance, listed};
+use crate::describe::{Checkout, describe, snapshots, source_files, versions_of};
+use crate::manifests::{ManifestFile, ManifestsRequest, ManifestsResponse, RequestedSource, tenant};
+use crate::provenance::{ListedObject, Provenance, listed};
 use crate::provider::{Links, links};
-use crate::repositories::{LocalCommit, NotHeld, Repositories};
+use crate::repositories::{LocalCommit, Repositories, RepositoryError};
 use crate::version_sources::{KEPT, VersionSources};
 use crate::versions::{VersionSource, Versions};
 
-/// Compiled manifests that are asked about at once.
+/// The most compiled manifests of one question.
 const MAX_COMPILED: usize = 20_000;
 
 /// Bounds of the work.
 #[derive(Debug, Clone)]
 pub struct LibraryConfig {
-    /// Answers that are worked out at the same time.
+    /// The most answers that are worked out at a time.
     pub concurrency: usize,
-    /// One answer is worked out within this time, the wait for its turn included.
+    /// How long an answer may take, with the wait for its turn.
     pub timeout: Duration,
-    /// Bytes of answers that are kept.
+    /// The most bytes of answers that are cached.
     pub cache_bytes: u64,
 }
 
@@ -41,37 +41,37 @@ pub struct LibraryConfig {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// What is asked is nothing that can be answered.
+    /// The question is malformed.
     #[error("{0}")]
-    Asked(&'static str),
-    /// The repository, or the revision, cannot be had.
+    BadRequest(&'static str),
+    /// The repository or the revision is not there, or cannot be fetched.
     #[error(transparent)]
-    NotHeld(#[from] NotHeld),
+    Repository(#[from] RepositoryError),
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Its version cannot be told.
+    /// The version cannot be read; the text says why.
     #[error("{0}")]
     Version(String),
-    /// There is too much to do.
+    /// It was not answered within this time.
     #[error("it was not answered within {0:?}: ask again later")]
     Busy(Duration),
     /// The work was given up.
     #[error("the work was given up")]
     GivenUp,
-    /// What another who asked the same was told.
+    /// The error of the same question, which was asked at the same time.
     #[error("{0}")]
     Shared(Arc<SourceError>),
 }
 
-/// A commit, and where more is said of it.
+/// A commit, and the pages of its provider about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToldCommit {
-    /// What it says of itself.
+pub struct CommitResponse {
+    /// Its author, message, date and tags.
     #[serde(flatten)]
     pub commit: Commit,
-    /// Where its provider shows it; of providers that are known.
+    /// The pages of its provider about it, where the provider is known.
     #[serde(flatten)]
     pub links: Links,
 }
@@ -79,7 +79,7 @@ pub struct ToldCommit {
 /// The files that differ between two commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToldChanges {
+pub struct FilesResponse {
     /// The older commit.
     pub from: String,
     /// The newer one.
@@ -90,23 +90,23 @@ pub struct ToldChanges {
     pub more: usize,
 }
 
-/// Answers what Git says. Cloning shares everything.
+/// Answers questions from repositories. Cloning shares everything.
 #[derive(Debug, Clone)]
 pub struct Library {
     repositories: Arc<dyn Repositories>,
     versions: Arc<dyn VersionSources>,
     turns: Arc<Semaphore>,
     timeout: Duration,
-    told: Cache<[u8; 32], Arc<ManifestsResponse>>,
+    answers: Cache<[u8; 32], Arc<ManifestsResponse>>,
 }
 
 impl LibraryConfig {
     /// Builds it.
     pub fn build(self, repositories: Arc<dyn Repositories>, versions: Arc<dyn VersionSources>) -> Library {
-        let told = Cache::builder()
+        let answers = Cache::builder()
             .max_capacity(self.cache_bytes)
             .weigher(|_, told: &Arc<ManifestsResponse>| u32::try_from(size(told)).unwrap_or(u32::MAX))
-            // Who says where a version stands may say something else; all else of a commit never changes.
+            // The place of a version may change; everything else of a commit never does.
             .time_to_live(KEPT)
             .build();
         Library {
@@ -114,12 +114,12 @@ impl LibraryConfig {
             versions,
             turns: Arc::new(Semaphore::new(self.concurrency.max(1))),
             timeout: self.timeout,
-            told,
+            answers,
         }
     }
 }
 
-/// Bytes that an answer is charged with.
+/// The bytes that an answer takes of the cache, about.
 fn size(told: &ManifestsResponse) -> usize {
     let files: usize = told.files.iter().map(|file| file.path.len() + file.text.len()).sum();
     let objects = told.objects.iter().filter_map(Provenance::origin);
@@ -129,15 +129,17 @@ fn size(told: &ManifestsResponse) -> usize {
 }
 
 impl Library {
-    /// What Git says of an application: which file makes each compiled manifest, and what it packages.
+    /// Which file makes each compiled manifest of an application, and the versions that it packages.
     ///
     /// # Errors
     /// [`SourceError`] says why not.
-    pub async fn describe(&self, asked: Asked) -> Result<Arc<ManifestsResponse>, SourceError> {
+    pub async fn describe(&self, asked: ManifestsRequest) -> Result<Arc<ManifestsResponse>, SourceError> {
         self.within(async {
             let sources = read(&asked.sources)?;
             if asked.compiled.len() > MAX_COMPILED {
-                return Err(SourceError::Asked("more than 20000 compiled manifests are asked about at once"));
+                return Err(SourceError::BadRequest(
+                    "more than 20000 compiled manifests are asked about at once",
+                ));
             }
             let held = self.hold(&sources, &asked.tenant()).await?;
             let revisions: Vec<String> = held
@@ -147,20 +149,14 @@ impl Library {
             let version_source = self.versions.of(&asked.metadata).await;
             let key = key(&asked, &revisions, &version_source);
             let work = async {
-                let sources: Vec<Source> = sources.into_iter().map(|of| of.source).collect();
                 self.blocking(move || {
-                    let mut checkouts = Vec::with_capacity(sources.len());
-                    for (source, held) in sources.into_iter().zip(&held) {
-                        let open =
-                            |held: &LocalCommit| -> Result<_, GitError> { Ok((held.open()?, held.commit)) };
-                        checkouts.push(Checkout { source, at: held.as_ref().map(open).transpose()? });
-                    }
-                    told(&checkouts, &asked, revisions, version_source.as_ref())
+                    let checkouts = open_all(sources, &held)?;
+                    manifests_of(&checkouts, &asked, revisions, version_source.as_ref())
                 })
                 .await
                 .map(Arc::new)
             };
-            self.told.try_get_with(key, work).await.map_err(SourceError::Shared)
+            self.answers.try_get_with(key, work).await.map_err(SourceError::Shared)
         })
         .await
     }
@@ -173,30 +169,16 @@ impl Library {
         &self,
         metadata: &Value,
         project: &str,
-        sources: &[AskedSource],
+        sources: &[RequestedSource],
     ) -> Result<Option<Versions>, SourceError> {
         self.within(async {
             let sources = read(sources)?;
             let held = self.hold(&sources, &tenant(metadata, project)).await?;
             let version_source = self.versions.of(metadata).await;
             self.blocking(move || {
-                let mut opened = Vec::with_capacity(sources.len());
-                for (of, held) in sources.into_iter().zip(held) {
-                    let repository = held.as_ref().map(LocalCommit::open).transpose()?;
-                    opened.push((of.source, repository, held));
-                }
-                let mut snapshots = Vec::with_capacity(opened.len());
-                for (_, repository, held) in &opened {
-                    let files = repository.as_ref().zip(held.as_ref());
-                    snapshots
-                        .push(files.map(|(repository, held)| repository.snapshot(held.commit)).transpose()?);
-                }
-                let at: Vec<At<'_, '_>> = opened
-                    .iter()
-                    .zip(&snapshots)
-                    .map(|((source, ..), files)| At { source, files: files.as_ref() })
-                    .collect();
-                versions_of(&at, version_source.as_ref())
+                let checkouts = open_all(sources, &held)?;
+                let snapshots = snapshots(&checkouts)?;
+                versions_of(&source_files(&checkouts, &snapshots), version_source.as_ref())
                     .map_err(|error| SourceError::Version(in_one_line(&error)))
             })
             .await
@@ -204,16 +186,16 @@ impl Library {
         .await
     }
 
-    /// What a commit says of itself.
+    /// Author, message, date and tags of a commit.
     ///
     /// # Errors
     /// [`SourceError`] says why not.
-    pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<ToldCommit, SourceError> {
+    pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<CommitResponse, SourceError> {
         self.within(async {
             let held = self.repositories.hold(repo_url, revision, None).await?;
             let commit = self.blocking(move || Ok(held.open()?.tagged(held.commit)?)).await?;
             let links = links(repo_url, &commit);
-            Ok(ToldCommit { commit, links })
+            Ok(CommitResponse { commit, links })
         })
         .await
     }
@@ -228,7 +210,7 @@ impl Library {
         from: &str,
         to: &str,
         paths: Vec<String>,
-    ) -> Result<ToldChanges, SourceError> {
+    ) -> Result<FilesResponse, SourceError> {
         self.within(async {
             let old = self.repositories.hold(repo_url, from, None).await?;
             let new = self.repositories.hold(repo_url, to, None).await?;
@@ -239,7 +221,7 @@ impl Library {
                 let change = change.into_iter().next().flatten();
                 let (files, more) =
                     change.map_or((Vec::new(), 0), |change| (change.paths, change.more_paths));
-                Ok(ToldChanges { from: old.commit.to_string(), to: new.commit.to_string(), files, more })
+                Ok(FilesResponse { from: old.commit.to_string(), to: new.commit.to_string(), files, more })
             })
             .await
         })
@@ -250,16 +232,16 @@ impl Library {
     ///
     /// # Errors
     /// [`SourceError`] says why not.
-    pub async fn changed(&self, asked: AskedChange) -> Result<ToldChange, SourceError> {
+    pub async fn changed(&self, asked: ChangesRequest) -> Result<ChangesResponse, SourceError> {
         self.within(async {
             let application =
-                Application::read(&asked.app).ok_or(SourceError::Asked("app is no Application"))?;
+                Application::read(&asked.app).ok_or(SourceError::BadRequest("app is no Application"))?;
             let source = application
                 .sources
                 .get(asked.source)
-                .ok_or(SourceError::Asked("the application has no source at this position"))?;
+                .ok_or(SourceError::BadRequest("the application has no source at this position"))?;
             if !source.has_commits() {
-                return Err(SourceError::Asked(match source.chart {
+                return Err(SourceError::BadRequest(match source.chart {
                     Some(_) => "the source is a chart of a Helm repository, which has no commits",
                     None => "the source is an artifact of an OCI registry, which has no commits",
                 }));
@@ -271,14 +253,14 @@ impl Library {
                 "" => (None, false),
                 from => match self.repositories.hold(&source.repo_url, from, Some(of)).await {
                     Ok(held) => (Some(held), false),
-                    // After a forced push.
+                    // A forced push may have taken the older commit away.
                     Err(error) if error.is_no_revision() => (None, true),
                     Err(error) => return Err(error.into()),
                 },
             };
             self.blocking(move || {
                 let from = from.as_ref().map(|held| held.commit);
-                let between = Between { from, from_unknown, to: to.commit };
+                let between = CommitRange { from, from_unknown, to: to.commit };
                 Ok(changed(&to.open()?, &application, asked.source, between)?)
             })
             .await
@@ -286,9 +268,13 @@ impl Library {
         .await
     }
 
-    async fn hold(&self, sources: &[Wanted], of: &Tenant) -> Result<Vec<Option<LocalCommit>>, SourceError> {
+    async fn hold(
+        &self,
+        sources: &[ResolvedSource],
+        of: &Tenant,
+    ) -> Result<Vec<Option<LocalCommit>>, SourceError> {
         let mut held = Vec::with_capacity(sources.len());
-        for Wanted { source, revision, is_looked_at } in sources {
+        for ResolvedSource { source, revision, is_looked_at } in sources {
             held.push(match is_looked_at {
                 false => None,
                 true => Some(self.repositories.hold(&source.repo_url, revision, Some(of)).await?),
@@ -302,14 +288,14 @@ impl Library {
         tokio::time::timeout(self.timeout, work).await.map_err(busy)?
     }
 
-    /// Works in a thread that may block, in turn.
+    /// Runs work in a thread that may block, once there is a turn for it.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| SourceError::GivenUp)?;
         let work = move || {
-            // Whoever asked may be gone; the turn lasts as long as the work does.
+            // The turn is held until the work ends, whether or not the caller still waits.
             let _turn = turn;
             work()
         };
@@ -317,35 +303,50 @@ impl Library {
     }
 }
 
-/// A source that is asked about.
-struct Wanted {
+/// A source of a question, with its revision resolved.
+struct ResolvedSource {
     source: Source,
     revision: String,
-    /// It has commits, and nobody else tells of them.
+    /// Whether its repository is read: it has commits, and no other server answers for them.
     is_looked_at: bool,
 }
 
 /// The sources that are asked about, each with its revision.
-fn read(sources: &[AskedSource]) -> Result<Vec<Wanted>, SourceError> {
+fn read(sources: &[RequestedSource]) -> Result<Vec<ResolvedSource>, SourceError> {
     if sources.is_empty() {
-        return Err(SourceError::Asked("it names no source"));
+        return Err(SourceError::BadRequest("it names no source"));
     }
     if sources.len() > MAX_SOURCES {
-        return Err(SourceError::Asked("it names more than 64 sources"));
+        return Err(SourceError::BadRequest("it names more than 64 sources"));
     }
-    let read = |asked: &AskedSource| {
-        let source = Source::read(asked.source.clone()).ok_or(SourceError::Asked("a source is no object"))?;
+    let read = |asked: &RequestedSource| {
+        let source =
+            Source::read(asked.source.clone()).ok_or(SourceError::BadRequest("a source is no object"))?;
         let revision = if asked.revision.is_empty() { &source.target_revision } else { &asked.revision };
         let revision = revision.clone();
         let is_looked_at = source.has_commits() && !asked.elsewhere;
-        Ok(Wanted { source, revision, is_looked_at })
+        Ok(ResolvedSource { source, revision, is_looked_at })
     };
     sources.iter().map(read).collect()
 }
 
-fn told(
+/// Opens the repositories of sources, each at the commit that is held for it.
+fn open_all(sources: Vec<ResolvedSource>, held: &[Option<LocalCommit>]) -> Result<Vec<Checkout>, GitError> {
+    let mut checkouts = Vec::with_capacity(sources.len());
+    for (of, held) in sources.into_iter().zip(held) {
+        let at = match held {
+            Some(held) => Some((held.open()?, held.commit)),
+            None => None,
+        };
+        checkouts.push(Checkout { source: of.source, at });
+    }
+    Ok(checkouts)
+}
+
+/// Works out the answer about manifests.
+fn manifests_of(
     checkouts: &[Checkout],
-    asked: &Asked,
+    asked: &ManifestsRequest,
     revisions: Vec<String>,
     version_source: Option<&VersionSource>,
 ) -> Result<ManifestsResponse, SourceError> {
@@ -361,7 +362,11 @@ fn told(
             && !origin.file.is_empty()
             && seen.insert((*source, origin.path.clone()))
         {
-            files.push(File { source: *source, path: origin.path.clone(), text: origin.file.to_string() });
+            files.push(ManifestFile {
+                source: *source,
+                path: origin.path.clone(),
+                text: origin.file.to_string(),
+            });
         }
     }
     Ok(ManifestsResponse {
@@ -375,22 +380,13 @@ fn told(
     })
 }
 
-fn listed_of(checkouts: &[Checkout]) -> Result<(Vec<Listed>, Vec<String>), GitError> {
-    let mut snapshots: Vec<Option<Snapshot<'_>>> = Vec::with_capacity(checkouts.len());
-    for checkout in checkouts {
-        snapshots
-            .push(checkout.at.as_ref().map(|(repository, commit)| repository.snapshot(*commit)).transpose()?);
-    }
-    let at: Vec<At<'_, '_>> = checkouts
-        .iter()
-        .zip(&snapshots)
-        .map(|(checkout, files)| At { source: &checkout.source, files: files.as_ref() })
-        .collect();
-    listed(&at)
+fn listed_of(checkouts: &[Checkout]) -> Result<(Vec<ListedObject>, Vec<String>), GitError> {
+    let snapshots = snapshots(checkouts)?;
+    listed(&source_files(checkouts, &snapshots))
 }
 
-/// Of all that an answer depends on.
-fn key(asked: &Asked, revisions: &[String], version_source: &Option<VersionSource>) -> [u8; 32] {
+/// The key of an answer in the cache: a digest of everything that it depends on.
+fn key(asked: &ManifestsRequest, revisions: &[String], version_source: &Option<VersionSource>) -> [u8; 32] {
     let sources: Vec<&Value> = asked.sources.iter().map(|asked| &asked.source).collect();
     let all = (&asked.namespace, sources, &asked.compiled, revisions, version_source);
     // Texts and JSON are always JSON.

@@ -1,4 +1,4 @@
-//! What the files of a source make, before it is compared with what Argo CD compiled.
+//! The objects that the files of a source make, before they are compared with those that Argo CD compiled.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use stages_git::manifests::{MAX_FILE, Manifest, in_text};
 use stages_git::shown;
 
 use crate::compiled::Compiled;
-use crate::names::Name;
+use crate::object_name::ObjectName;
 
-/// Objects of one source.
+/// The most objects of one source.
 const MAX_OBJECTS: usize = 20_000;
-/// Bytes of one source: of the files that are read, and of each object with the text that it stands in. An answer repeats that text
+/// The most bytes of one source: of the files that are read, and of each object with the text that it stands in. An answer repeats that text
 /// for each of them. Argo CD takes 10 MiB of manifests.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Gaps that are told of one source.
+/// The most gaps that are reported of one source.
 const MAX_GAPS: usize = 20;
 
 /// Where an object comes from.
@@ -53,10 +53,10 @@ pub(crate) struct Object {
     pub(crate) kind: String,
     /// `None` when it is that of the application.
     pub(crate) namespace: Option<String>,
-    pub(crate) name: Name,
-    /// What may have become of its name is not known.
+    pub(crate) name: ObjectName,
+    /// Whether it may have another name in the end, which is not known.
     pub(crate) renamed: bool,
-    /// As it stands in the file, where that is all that there is to it.
+    /// The object as the file has it, if nothing changes it on the way.
     pub(crate) plain: Option<Arc<Value>>,
     pub(crate) origin: Origin,
 }
@@ -72,7 +72,7 @@ impl Object {
             group,
             kind,
             namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
-            name: if generated { Name::Generated(name) } else { Name::Exact(name) },
+            name: if generated { ObjectName::Generated(name) } else { ObjectName::Exact(name) },
             renamed: false,
             plain: plain.map(Arc::new),
             origin: Origin { path, first_line, last_line, manifest, file: file.clone() },
@@ -95,7 +95,7 @@ impl Object {
     }
 }
 
-/// What the files of a source make.
+/// The objects that the files of a source make, and what of them is not known.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     pub(crate) objects: Vec<Object>,

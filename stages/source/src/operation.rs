@@ -1,12 +1,12 @@
-//! Kinds of questions, by which they are counted, and which not everybody may ask.
+//! Kinds of questions, by which they are counted and authorized.
 
 /// A kind of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Operation {
-    /// Which file makes each manifest, and what it is.
+    /// Which file makes each manifest.
     Manifests = 1,
-    /// What a commit says of itself.
+    /// Author, message, date and tags of a commit.
     Commit = 2,
     /// Commits and files between two revisions.
     Changes = 4,

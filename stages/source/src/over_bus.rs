@@ -26,43 +26,43 @@ use serde_json::value::RawValue;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout};
 
-use crate::asked::{Asked, Heard};
+use crate::manifests::{ManifestsRequest, ReceivedManifests};
 use crate::operation::Operations;
-use crate::question::{Answering, Question};
+use crate::question::{Question, SourceApi};
 use crate::refusal::Refusal;
 use crate::serve::ServeBounds;
 
-/// Where it is asked.
+/// The subject that questions are sent to.
 pub const SUBJECT: &str = "source";
-/// Questions that are worked on at the same time; who asks one more is to come again.
-const QUESTIONS: usize = 64;
-/// What gzip begins with.
+/// The most questions that are answered at a time; another one is refused for now.
+const MAX_QUESTIONS: usize = 64;
+/// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Bytes of an answer once it is unpacked: twice the files of an application.
-const LARGEST: usize = 64 << 20;
+/// The most bytes of an unpacked answer: twice the files of an application.
+const MAX_UNPACKED: usize = 64 << 20;
 
-/// Why the source server's answer is not there.
+/// Why there is no answer of the source server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The bus, or nobody who answers.
+    /// The bus did not carry the question, or nobody answered it.
     #[error("ask the source server over the bus: {0}")]
     Bus(#[from] RequestError),
-    /// It refused.
+    /// The source server refused.
     #[error("ask the source server over the bus: it answered {status}: {why}")]
     Refused {
-        /// As HTTP has it.
+        /// The status that HTTP would have.
         status: u16,
-        /// In its words.
+        /// Its reason, as it gave it.
         why: String,
     },
-    /// It is no answer, or one to another question.
+    /// The answer is malformed, or does not fit the question.
     #[error("ask the source server over the bus: its answer cannot be read")]
     Malformed,
 }
 
 impl AskError {
-    /// Whether it was understood, and refused for good.
+    /// Whether the source server refused for good.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { status: 400..500, .. })
@@ -73,7 +73,7 @@ impl AskError {
     }
 }
 
-/// What travels back.
+/// The message that answers a question.
 #[derive(Serialize, Deserialize)]
 struct Reply<T> {
     status: u16,
@@ -83,40 +83,40 @@ struct Reply<T> {
     error: Option<String>,
 }
 
-/// Answers what is asked over the bus, and what may be asked there, until it is told to stop; who is being answered then has the
-/// answer within `grace`. Where the bus is away it is tried again.
+/// Answers the questions of these operations over the bus until it is told to stop. Those that are being answered then have `grace`.
+/// Where the bus is away it is tried again.
 pub async fn serve_over(
     bus: Arc<dyn Requests>,
-    answering: Answering,
+    api: SourceApi,
     within: (ServeBounds, Operations),
     grace: Duration,
     stop: Shutdown,
 ) {
     let mut working = JoinSet::new();
-    stop.run_until_cancelled(take(Served::new(bus, SUBJECT), &answering, within, &mut working)).await;
-    // Whoever has no answer by then asks again.
+    stop.run_until_cancelled(take(Served::new(bus, SUBJECT), &api, within, &mut working)).await;
+    // A question without an answer by then is asked again.
     let _ = timeout(grace, async { while working.join_next().await.is_some() {} }).await;
 }
 
 /// Takes questions for as long as they come.
 async fn take(
     mut served: Served,
-    answering: &Answering,
+    api: &SourceApi,
     within: (ServeBounds, Operations),
     working: &mut JoinSet<()>,
 ) {
     loop {
         let asked = served.next().await;
         while working.try_join_next().is_some() {}
-        if working.len() >= QUESTIONS {
-            let why = format!("{QUESTIONS} questions are being answered: ask again later");
+        if working.len() >= MAX_QUESTIONS {
+            let why = format!("{MAX_QUESTIONS} questions are being answered: ask again later");
             let is_packed = asked.payload().starts_with(&GZIP);
             tell(asked, written(Err(Refusal::later(why)), is_packed)).await;
             continue;
         }
-        let answering = answering.clone();
+        let api = api.clone();
         working.spawn(async move {
-            let reply = reply(asked.payload().clone(), &answering, within).await;
+            let reply = reply(asked.payload().clone(), &api, within).await;
             tell(asked, reply).await;
         });
     }
@@ -129,8 +129,8 @@ async fn tell(asked: Carried, reply: Bytes) {
     }
 }
 
-/// What travels back for a question.
-async fn reply(payload: Bytes, answering: &Answering, (bounds, may): (ServeBounds, Operations)) -> Bytes {
+/// The message that answers a question, whose outcome is counted.
+async fn reply(payload: Bytes, api: &SourceApi, (bounds, may): (ServeBounds, Operations)) -> Bytes {
     let is_packed = payload.starts_with(&GZIP);
     let read = spawn_blocking(move || read(&payload, bounds.body)).await;
     let (operation, answer) = match read.unwrap_or_else(|_| Err(given_up())) {
@@ -138,7 +138,7 @@ async fn reply(payload: Bytes, answering: &Answering, (bounds, may): (ServeBound
             let operation = question.operation().name();
             (operation, Err(Refusal::not_for_you(operation)))
         }
-        Ok(question) => (question.operation().name(), answering.answer(question).await),
+        Ok(question) => (question.operation().name(), api.answer(question).await),
         Err(refused) => ("unread", Err(refused)),
     };
     let answered = spawn_blocking(move || {
@@ -159,7 +159,7 @@ async fn reply(payload: Bytes, answering: &Answering, (bounds, may): (ServeBound
         let refused = given_up();
         (refused.status, written(Err(refused), is_packed))
     });
-    answering.count(operation, status);
+    api.count(operation, status);
     reply
 }
 
@@ -167,7 +167,7 @@ fn given_up() -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the work was given up")
 }
 
-/// Reads a question; what is unpacked of it is bounded.
+/// Reads a question, of at most `most` bytes once it is unpacked.
 fn read(payload: &[u8], most: usize) -> Result<Question, Refusal> {
     let unread = || {
         let why =
@@ -176,17 +176,17 @@ fn read(payload: &[u8], most: usize) -> Result<Question, Refusal> {
     };
     let text = match unpacked(payload, most) {
         Ok(text) => text,
-        Err(Unpack::TooLarge) => {
+        Err(UnpackError::TooLarge) => {
             let why = "the question is larger than sourceServer.maxBody allows";
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why));
         }
-        Err(Unpack::Broken) => return Err(unread()),
+        Err(UnpackError::Broken) => return Err(unread()),
     };
-    // What a parser says of a question may quote it.
+    // The parser's error may quote the question.
     serde_json::from_slice(&text).map_err(|_| unread())
 }
 
-/// Writes what travels back.
+/// Writes the message with an answer or a refusal, packed if the question was.
 fn written(answer: Result<Vec<u8>, Refusal>, is_packed: bool) -> Bytes {
     let status = answer.as_ref().map_or_else(|refused| refused.status, |_| StatusCode::OK).as_u16();
     let reply = match answer {
@@ -208,20 +208,21 @@ fn packed(text: &[u8]) -> Bytes {
     packing.finish().unwrap_or_default().into()
 }
 
-enum Unpack {
+/// Why a message cannot be unpacked.
+enum UnpackError {
     TooLarge,
     Broken,
 }
 
-/// What was packed, or was not; of more than `most` bytes nothing.
-fn unpacked(payload: &[u8], most: usize) -> Result<Vec<u8>, Unpack> {
+/// The text of a message that may be packed, of at most `most` bytes.
+fn unpacked(payload: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
     if !payload.starts_with(&GZIP) {
-        return if payload.len() > most { Err(Unpack::TooLarge) } else { Ok(payload.to_vec()) };
+        return if payload.len() > most { Err(UnpackError::TooLarge) } else { Ok(payload.to_vec()) };
     }
     let mut text = Vec::new();
     let bound = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    GzDecoder::new(payload).take(bound).read_to_end(&mut text).map_err(|_| Unpack::Broken)?;
-    if text.len() > most { Err(Unpack::TooLarge) } else { Ok(text) }
+    GzDecoder::new(payload).take(bound).read_to_end(&mut text).map_err(|_| UnpackError::Broken)?;
+    if text.len() > most { Err(UnpackError::TooLarge) } else { Ok(text) }
 }
 
 /// Asks the source server over a bus.
@@ -250,19 +251,19 @@ impl OverBus {
     ///
     /// # Errors
     /// [`AskError`].
-    pub async fn describe(&self, mut asked: Asked) -> Result<Heard, AskError> {
+    pub async fn describe(&self, mut asked: ManifestsRequest) -> Result<ReceivedManifests, AskError> {
         let until = Instant::now() + self.timeout;
         let compiled = std::mem::take(&mut asked.compiled);
-        let mut heard = Heard::default();
+        let mut heard = ReceivedManifests::default();
         let mut files = HashSet::new();
         let mut rest: Vec<Range<usize>> = std::iter::once(0..compiled.len()).collect();
         while let Some(part) = rest.pop() {
             let some = compiled.get(part.clone()).unwrap_or_default().to_vec();
-            let question = Question::Manifests(Asked { compiled: some, ..asked.clone() });
-            match self.ask_until::<Heard>(question, until).await {
+            let question = Question::Manifests(ManifestsRequest { compiled: some, ..asked.clone() });
+            match self.ask_until::<ReceivedManifests>(question, until).await {
                 Ok(found) if found.objects.len() == part.len() => {
                     heard.objects.extend(found.objects);
-                    let new = |file: &crate::File| files.insert((file.source, file.path.clone()));
+                    let new = |file: &crate::ManifestFile| files.insert((file.source, file.path.clone()));
                     heard.files.extend(found.files.into_iter().filter(new));
                     heard.versions = heard.versions.or(found.versions);
                 }
@@ -289,7 +290,7 @@ impl OverBus {
         let within = until.saturating_duration_since(Instant::now());
         let answer = self.bus.request(SUBJECT, payload, within).await?;
         let reply = spawn_blocking(move || {
-            let text = unpacked(&answer, LARGEST).ok()?;
+            let text = unpacked(&answer, MAX_UNPACKED).ok()?;
             serde_json::from_slice::<Reply<T>>(&text).ok()
         });
         match reply.await.map_err(stopping)? {

@@ -10,16 +10,16 @@ use stages_git::{GitError, Snapshot, join, shown};
 use crate::compiled::Compiled;
 use crate::helm::{self, Values};
 use crate::made::{Made, Object, Origin};
-use crate::names::Name;
+use crate::object_name::ObjectName;
 use crate::tool::Tool;
 use crate::{directory, kustomize};
 
-/// Bytes of the texts that one answer carries, the same text counted for each object that it is told of.
+/// The most bytes of the texts of one answer, where a text counts for each object that has it.
 const MAX_TEXTS: usize = 64 * 1024 * 1024;
 
-/// A source, and the files of its commit; none for a source that has no commits, or is told of elsewhere.
-pub struct At<'s, 'r> {
-    /// What Argo CD is told of it.
+/// A source, and the files of its commit; no files for a source that has no commits, or that another server answers for.
+pub struct SourceFiles<'s, 'r> {
+    /// The source, as the Application has it.
     pub source: &'s Source,
     /// The files at its revision.
     pub files: Option<&'s Snapshot<'r>>,
@@ -29,11 +29,11 @@ pub struct At<'s, 'r> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", untagged)]
 pub enum Provenance {
-    /// This did.
+    /// This file made it.
     Made {
         /// The position of the source in the application.
         source: usize,
-        /// What made it of the files.
+        /// The tool that made it of the files.
         tool: Tool,
         /// The file.
         #[serde(flatten)]
@@ -55,14 +55,14 @@ pub enum Provenance {
 pub struct Provenances {
     /// One for each compiled object, in their order.
     pub objects: Vec<Provenance>,
-    /// Why there may be more than is known.
+    /// Why the files may make more objects than are known.
     pub gaps: Vec<String>,
 }
 
 /// An object that the files of a source make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
+pub struct ListedObject {
     /// The API's group; empty is the core's.
     pub group: String,
     /// Its kind.
@@ -73,16 +73,16 @@ pub struct Listed {
     pub name: String,
     /// The position of the source in the application.
     pub source: usize,
-    /// What makes it of the files.
+    /// The tool that makes it of the files.
     pub tool: Tool,
     /// The file.
     #[serde(flatten)]
     pub origin: Origin,
 }
 
-/// One source with what is known of it.
+/// A source, and the objects that its files make.
 struct AnalysedSource<'s, 'r> {
-    at: &'s At<'s, 'r>,
+    at: &'s SourceFiles<'s, 'r>,
     tool: Tool,
     directory: String,
     made: Made,
@@ -95,7 +95,7 @@ struct AnalysedSource<'s, 'r> {
 /// # Errors
 /// A repository cannot be read.
 pub fn provenances(
-    sources: &[At<'_, '_>],
+    sources: &[SourceFiles<'_, '_>],
     namespace: &str,
     compiled: &[Compiled],
 ) -> Result<Provenances, GitError> {
@@ -132,7 +132,7 @@ pub fn provenances(
 ///
 /// # Errors
 /// A repository cannot be read.
-pub fn listed(sources: &[At<'_, '_>]) -> Result<(Vec<Listed>, Vec<String>), GitError> {
+pub fn listed(sources: &[SourceFiles<'_, '_>]) -> Result<(Vec<ListedObject>, Vec<String>), GitError> {
     let (mut all, mut gaps) = (Vec::new(), Vec::new());
     for (source, at) in sources.iter().enumerate() {
         let AnalysedSource { tool, directory, made, .. } = AnalysedSource::of(at)?;
@@ -140,7 +140,7 @@ pub fn listed(sources: &[At<'_, '_>]) -> Result<(Vec<Listed>, Vec<String>), GitE
         if tool == Tool::Helm && at.files.is_some() {
             gaps.push(format!("what the chart {} makes is known once it is rendered", shown(&directory)));
         }
-        all.extend(made.objects.into_iter().map(|object| Listed {
+        all.extend(made.objects.into_iter().map(|object| ListedObject {
             group: object.group,
             kind: object.kind,
             namespace: object.namespace.unwrap_or_default(),
@@ -154,7 +154,7 @@ pub fn listed(sources: &[At<'_, '_>]) -> Result<(Vec<Listed>, Vec<String>), GitE
 }
 
 impl<'s, 'r> AnalysedSource<'s, 'r> {
-    fn of(at: &'s At<'s, 'r>) -> Result<Self, GitError> {
+    fn of(at: &'s SourceFiles<'s, 'r>) -> Result<Self, GitError> {
         let source = at.source;
         let mut known = Self {
             at,
@@ -221,13 +221,13 @@ impl<'s, 'r> AnalysedSource<'s, 'r> {
 /// The templates that were found, by the position of their source and the name that Helm gives them: many objects name the same.
 type Templates<'c> = HashMap<(usize, &'c str), Option<Origin>>;
 
-/// An object, and the position of its source.
-type Found<'k> = (usize, &'k Object);
+/// An object that files make, and the position of its source.
+type IndexedObject<'k> = (usize, &'k Object);
 
-/// Objects by what they are called, so that many can be looked up among many.
+/// Objects by group, kind and name, so that many can be looked up among many.
 struct Index<'k> {
-    exact: HashMap<(&'k str, &'k str, &'k str), Vec<Found<'k>>>,
-    other: HashMap<(&'k str, &'k str), Vec<Found<'k>>>,
+    exact: HashMap<(&'k str, &'k str, &'k str), Vec<IndexedObject<'k>>>,
+    other: HashMap<(&'k str, &'k str), Vec<IndexedObject<'k>>>,
 }
 
 impl<'k> Index<'k> {
@@ -237,7 +237,7 @@ impl<'k> Index<'k> {
             for object in &known.made.objects {
                 let (group, kind) = (object.group.as_str(), object.kind.as_str());
                 match &object.name {
-                    Name::Exact(name) => {
+                    ObjectName::Exact(name) => {
                         index.exact.entry((group, kind, name)).or_default().push((source, object));
                     }
                     _ => index.other.entry((group, kind)).or_default().push((source, object)),
@@ -247,8 +247,8 @@ impl<'k> Index<'k> {
         index
     }
 
-    /// Those that may be the compiled object, in the order of sources and files.
-    fn find(&self, compiled: &Compiled, namespace: &str) -> Vec<Found<'k>> {
+    /// The objects that may be the compiled one, in the order of sources and files.
+    fn find(&self, compiled: &Compiled, namespace: &str) -> Vec<IndexedObject<'k>> {
         let (group, kind) = (compiled.group.as_str(), compiled.kind.as_str());
         let exact = self.exact.get(&(group, kind, compiled.name.as_str()));
         let all = exact.into_iter().chain(self.other.get(&(group, kind))).flatten();

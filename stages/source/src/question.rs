@@ -1,4 +1,4 @@
-//! What may be asked, and what is answered: the same over HTTP and over a bus.
+//! The questions of the source server, and who answers them: the same over HTTP and over a bus.
 
 use std::borrow::Cow;
 
@@ -9,33 +9,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stages_git::{SyncedSources, synced_sources};
 
-use crate::asked::{Asked, AskedSource};
-use crate::changed::AskedChange;
+use crate::changed::ChangesRequest;
 use crate::library::Library;
+use crate::manifests::{ManifestsRequest, RequestedSource};
 use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::versions::Versions;
 
-/// A question.
+/// A question to the source server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Question {
     /// Which file makes each compiled manifest, and what the application packages.
-    Manifests(Asked),
-    /// What a commit says of itself.
-    Commit(AskedCommit),
+    Manifests(ManifestsRequest),
+    /// Author, message, date and tags of a commit.
+    Commit(CommitRequest),
     /// The files that differ between two revisions.
-    Files(AskedFiles),
+    Files(FilesRequest),
     /// The commits that changed an application between two revisions, and its files that differ.
-    Changes(AskedChange),
+    Changes(ChangesRequest),
     /// The version of an application, as other programs ask for it: an Application and a revision, or the Application alone.
     AppVersion(Value),
 }
 
-/// A commit.
+/// A question about a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedCommit {
+pub struct CommitRequest {
     /// Its repository.
     #[serde(rename = "repoURL")]
     pub repo_url: String,
@@ -44,10 +44,10 @@ pub struct AskedCommit {
     pub revision: String,
 }
 
-/// Two revisions.
+/// A question which files differ between two revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedFiles {
+pub struct FilesRequest {
     /// Their repository.
     #[serde(rename = "repoURL")]
     pub repo_url: String,
@@ -61,7 +61,7 @@ pub struct AskedFiles {
 }
 
 impl Question {
-    /// What it is counted as.
+    /// The operation that it is counted and authorized as.
     pub(crate) const fn operation(&self) -> Operation {
         match self {
             Self::Manifests(_) => Operation::Manifests,
@@ -72,15 +72,15 @@ impl Question {
     }
 }
 
-/// Answers questions, whatever carries them, and counts. Cloning shares everything.
+/// Answers questions, over whatever they come, and counts them. Cloning shares everything.
 #[derive(Debug, Clone)]
-pub struct Answering {
+pub struct SourceApi {
     library: Library,
     answered: IntCounterVec,
 }
 
-impl Answering {
-    /// Answers from this library. What is counted is registered.
+impl SourceApi {
+    /// Answers from this library, and counts in this registry.
     #[must_use]
     pub fn new(library: Library, registry: &Registry) -> Self {
         let make = Families::new(registry, "gitops_runtime_source_");
@@ -119,7 +119,7 @@ impl Answering {
         }
     }
 
-    /// A question of this kind was answered so.
+    /// Counts a question of an operation by the status of its answer.
     pub(crate) fn count(&self, operation: &str, status: StatusCode) {
         self.answered.with_label_values(&[operation, shown(status)]).inc();
     }
@@ -131,6 +131,7 @@ fn written<T: Serialize>(answer: Result<&T, &crate::library::SourceError>) -> Re
         .map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "write the answer"))
 }
 
+/// The metric's label of a status.
 const fn shown(status: StatusCode) -> &'static str {
     match status.as_u16() {
         200..300 => "ok",
@@ -143,13 +144,13 @@ const fn shown(status: StatusCode) -> &'static str {
 }
 
 /// The sources of an Application: at `revision` where it has but one, else at what it was compared with.
-fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
+fn sources_of(app: &Value, revision: &str) -> Vec<RequestedSource> {
     let compared = &app["status"]["sync"];
     let SyncedSources { all, are_several, .. } = synced_sources(&app["spec"]);
     let at = |(place, source): (usize, Cow<'_, Value>)| {
         let compared = if are_several { &compared["revisions"][place] } else { &compared["revision"] };
         let given = Some(revision).filter(|revision| !are_several && !revision.is_empty());
-        AskedSource {
+        RequestedSource {
             source: source.into_owned(),
             revision: given.or(compared.as_str()).unwrap_or_default().to_owned(),
             elsewhere: false,
@@ -158,7 +159,7 @@ fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
     all.into_iter().enumerate().map(at).collect()
 }
 
-/// As other programs read it; of an application that packages nothing there is nothing.
+/// Versions in the form of `getAppVersion`; an empty object where the application packages nothing.
 fn app_version_of(versions: Option<Versions>) -> Value {
     let Some(Versions { app_version, dependencies }) = versions else { return json!({}) };
     let files = [

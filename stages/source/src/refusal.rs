@@ -7,7 +7,7 @@ use serde_json::json;
 use stages_git::FetchError;
 
 use crate::library::SourceError;
-use crate::repositories::NotHeld;
+use crate::repositories::RepositoryError;
 
 /// How long somebody who was turned away for too much work is to wait.
 const LATER: HeaderValue = HeaderValue::from_static("5");
@@ -45,13 +45,17 @@ impl From<&SourceError> for Refusal {
         let why = error.to_string();
         match error {
             SourceError::Shared(error) => Self::from(&**error),
-            SourceError::Asked(_) => Self::new(StatusCode::BAD_REQUEST, why),
-            SourceError::NotHeld(NotHeld::Unconfigured { .. }) => Self::new(StatusCode::NOT_FOUND, why),
-            SourceError::NotHeld(error) if error.is_no_revision() => Self::new(StatusCode::NOT_FOUND, why),
-            SourceError::NotHeld(NotHeld::NotAllowed { .. }) => Self::new(StatusCode::FORBIDDEN, why),
-            SourceError::NotHeld(NotHeld::Fetch(error)) => not_fetched(error, why),
+            SourceError::BadRequest(_) => Self::new(StatusCode::BAD_REQUEST, why),
+            SourceError::Repository(RepositoryError::Unconfigured { .. }) => {
+                Self::new(StatusCode::NOT_FOUND, why)
+            }
+            SourceError::Repository(error) if error.is_no_revision() => Self::new(StatusCode::NOT_FOUND, why),
+            SourceError::Repository(RepositoryError::NotAllowed { .. }) => {
+                Self::new(StatusCode::FORBIDDEN, why)
+            }
+            SourceError::Repository(RepositoryError::Fetch(error)) => not_fetched(error, why),
             SourceError::Version(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, why),
-            SourceError::Busy(_) | SourceError::NotHeld(NotHeld::TooMany) => Self::later(why),
+            SourceError::Busy(_) | SourceError::Repository(RepositoryError::TooMany) => Self::later(why),
             error => {
                 tracing::warn!(
                     error = error as &dyn std::error::Error,

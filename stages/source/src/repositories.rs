@@ -1,4 +1,4 @@
-//! Where repositories are, for whoever reads them.
+//! Repositories on this machine, and why one cannot be read.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use pipeline_core::async_trait;
 use stages_git::remote::Tenant;
 use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, GitSeries, Oid};
 
-/// A commit, and the repository on this machine that holds it.
+/// A commit, and the repository on this machine that has it.
 #[derive(Debug, Clone)]
 pub struct LocalCommit {
-    /// Where the repository is.
+    /// The directory of the repository.
     pub directory: PathBuf,
     /// The commit that the revision names.
     pub commit: Oid,
-    /// What keeps a clone of the cache where it is: it may go once this is dropped.
+    /// Keeps a clone in the cache; `None`: it is no clone of the cache.
     pub checkout: Option<Checkout>,
-    /// What walks over it are counted by.
+    /// The metrics of walks over it.
     pub series: GitSeries,
 }
 
 impl LocalCommit {
-    /// Opens the repository, which blocks. What is held must outlive the work with it.
+    /// Opens the repository, which blocks. This must outlive the work with it, since it keeps a clone in the cache.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -35,17 +35,17 @@ impl LocalCommit {
     }
 }
 
-/// Why a commit cannot be had.
+/// Why a commit cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotHeld {
-    /// Nobody said where this repository is.
+pub enum RepositoryError {
+    /// No directory is configured for the repository.
     #[error("no repository is configured for {address}: add it to sourceServer.repositories")]
     Unconfigured {
         /// The repository, without user and password.
         address: String,
     },
-    /// Nobody said that it may be fetched.
+    /// Nothing allows that it is fetched.
     #[error(
         "{url} may not be fetched: add how it begins to sourceServer.git.allowed, or give Argo CD a Secret for it that \
          sourceServer.git.repositories.argocdSecrets reads"
@@ -60,15 +60,15 @@ pub enum NotHeld {
     /// It cannot be fetched.
     #[error(transparent)]
     Fetch(#[from] Arc<FetchError>),
-    /// So many others are being fetched.
+    /// Too many revisions are being fetched.
     #[error("1024 revisions are being fetched: ask again later")]
     TooMany,
-    /// The work was given up.
+    /// The process stopped, or the work panicked.
     #[error("read the repository: the work was given up")]
     GivenUp,
 }
 
-impl NotHeld {
+impl RepositoryError {
     /// Whether the repository is there, and has no such revision.
     pub fn is_no_revision(&self) -> bool {
         match self {
@@ -79,16 +79,20 @@ impl NotHeld {
     }
 }
 
-/// Holds repositories, or fetches them.
+/// Finds commits in repositories, which are there or are fetched.
 #[async_trait]
 pub trait Repositories: std::fmt::Debug + Send + Sync {
-    /// The commit of a revision (a branch, a tag, a commit's id; empty is `HEAD`), in a repository that can be read until the
-    /// answer is dropped; as an application may have it, or somebody who is none.
-    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>)
-    -> Result<LocalCommit, NotHeld>;
+    /// The commit of a revision (a branch, a tag, or a commit's id; empty is `HEAD`), in a repository that can be read until the
+    /// answer is dropped. With a tenant, the commit is read as that; without one, as somebody who is no application.
+    async fn hold(
+        &self,
+        repo_url: &str,
+        revision: &str,
+        of: Option<&Tenant>,
+    ) -> Result<LocalCommit, RepositoryError>;
 }
 
-/// Repositories that somebody else keeps up to date: directories of this machine.
+/// Repositories in directories of this machine, which others keep up to date.
 #[derive(Debug, Clone, Default)]
 pub struct Directories {
     all: HashMap<Address, PathBuf>,
@@ -96,13 +100,13 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// By address and directory.
+    /// Repositories, each by its address and its directory.
     pub fn new<'a>(all: impl IntoIterator<Item = (&'a str, PathBuf)>) -> Self {
         let all = all.into_iter().map(|(url, directory)| (Address::read(url), directory)).collect();
         Self { all, series: GitSeries::default() }
     }
 
-    /// Walks over them are counted so.
+    /// Counts walks over them with these metrics.
     #[must_use]
     pub fn counted(self, series: GitSeries) -> Self {
         Self { series, ..self }
@@ -111,10 +115,15 @@ impl Directories {
 
 #[async_trait]
 impl Repositories for Directories {
-    async fn hold(&self, repo_url: &str, revision: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
+    async fn hold(
+        &self,
+        repo_url: &str,
+        revision: &str,
+        _: Option<&Tenant>,
+    ) -> Result<LocalCommit, RepositoryError> {
         let address = Address::read(repo_url);
         let Some(directory) = self.all.get(&address).cloned() else {
-            return Err(NotHeld::Unconfigured { address: address.to_string() });
+            return Err(RepositoryError::Unconfigured { address: address.to_string() });
         };
         let revision = if revision.is_empty() { "HEAD".to_owned() } else { revision.to_owned() };
         let series = self.series.clone();
@@ -122,7 +131,7 @@ impl Repositories for Directories {
             let commit = GitRepository::open(&directory)?.resolve(&revision)?;
             Ok(LocalCommit { directory, commit, checkout: None, series })
         };
-        let held = tokio::task::spawn_blocking(held).await.map_err(|_| NotHeld::GivenUp)?;
+        let held = tokio::task::spawn_blocking(held).await.map_err(|_| RepositoryError::GivenUp)?;
         Ok(held?)
     }
 }

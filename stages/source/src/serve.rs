@@ -19,42 +19,43 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::asked::{Asked, AskedSource};
-use crate::callers::{Admitted, Callers};
-use crate::changed::AskedChange;
+use crate::callers::{Admission, Callers};
+use crate::changed::ChangesRequest;
+use crate::manifests::{ManifestsRequest, RequestedSource};
 use crate::openapi::document;
 use crate::operation::Operation;
-use crate::question::{Answering, AskedCommit, AskedFiles, Question};
+use crate::question::{CommitRequest, FilesRequest, Question, SourceApi};
 use crate::refusal::Refusal;
 
-/// Bounds of what is taken.
+/// Bounds of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeBounds {
-    /// Bytes of a question.
+    /// The most bytes of a question.
     pub body: usize,
 }
 
-struct Served {
-    answering: Answering,
+/// What the routes need.
+struct ServerState {
+    api: SourceApi,
     callers: Arc<dyn Callers>,
 }
 
-/// The routes.
-pub fn routes(answering: Answering, callers: Arc<dyn Callers>, bounds: ServeBounds) -> Router {
-    let served = Arc::new(Served { answering, callers });
+/// The routes of the source server.
+pub fn routes(api: SourceApi, callers: Arc<dyn Callers>, bounds: ServeBounds) -> Router {
+    let state = Arc::new(ServerState { api, callers });
     Router::new()
         .route("/getAppVersion", post(app_version))
         .route("/v1/manifests", post(describe).get(list))
         .route("/v1/commit", get(commit))
         .route("/v1/changes", get(changes).post(changed))
         .layer(DefaultBodyLimit::max(bounds.body))
-        .route_layer(from_fn_with_state(served.clone(), admitted))
-        .with_state(served)
+        .route_layer(from_fn_with_state(state.clone(), admitted))
+        .with_state(state)
         .route("/openapi.json", get(async || Json(document())))
 }
 
-/// Lets those pass who may ask, and counts.
-async fn admitted(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+/// Middleware that authorizes and counts questions.
+async fn admitted(State(state): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let operation = match request.uri().path() {
         "/getAppVersion" => Operation::AppVersion,
         "/v1/manifests" => Operation::Manifests,
@@ -63,16 +64,16 @@ async fn admitted(State(served): State<Arc<Served>>, request: Request, next: Nex
     };
     let response = match token(request.headers()) {
         None => refusal(StatusCode::UNAUTHORIZED, "no token: send it as authorization: Bearer TOKEN"),
-        Some(token) => match served.callers.admit(&token).await {
-            Admitted::To(may) if may.has(operation) => next.run(request).await,
-            Admitted::To(_) => Refusal::not_for_you(operation.name()).into_response(),
-            Admitted::No => refusal(StatusCode::FORBIDDEN, "whoever has this token may not ask here"),
-            Admitted::Unknown => {
+        Some(token) => match state.callers.admit(&token).await {
+            Admission::To(may) if may.has(operation) => next.run(request).await,
+            Admission::To(_) => Refusal::not_for_you(operation.name()).into_response(),
+            Admission::No => refusal(StatusCode::FORBIDDEN, "whoever has this token may not ask here"),
+            Admission::Unknown => {
                 Refusal::later("whether this token may ask here could not be found out").into_response()
             }
         },
     };
-    served.answering.count(operation.name(), response.status());
+    state.api.count(operation.name(), response.status());
     response
 }
 
@@ -87,9 +88,9 @@ fn refusal(status: StatusCode, why: &str) -> Response {
     Refusal::new(status, why).into_response()
 }
 
-/// Answers a question. What one who asks may keep goes under the digest of its content; nothing where they have it.
-async fn answered(served: &Served, question: Question, headers: &HeaderMap) -> Response {
-    let body = match served.answering.answer(question).await {
+/// Answers a question, with an `ETag` of the content, or with 304 if the caller has that content.
+async fn answered(state: &ServerState, question: Question, headers: &HeaderMap) -> Response {
+    let body = match state.api.answer(question).await {
         Ok(body) => body,
         Err(refused) => return refused.into_response(),
     };
@@ -107,10 +108,13 @@ async fn answered(served: &Served, question: Question, headers: &HeaderMap) -> R
     (headers, body).into_response()
 }
 
-async fn describe(State(served): State<Arc<Served>>, asked: Result<Json<Asked>, JsonRejection>) -> Response {
+async fn describe(
+    State(state): State<Arc<ServerState>>,
+    asked: Result<Json<ManifestsRequest>, JsonRejection>,
+) -> Response {
     match asked {
-        // A question of this kind is never kept by whoever asks.
-        Ok(Json(asked)) => answered(&served, Question::Manifests(asked), &HeaderMap::new()).await,
+        // An answer to a POST is never cached by the caller.
+        Ok(Json(asked)) => answered(&state, Question::Manifests(asked), &HeaderMap::new()).await,
         Err(error) => unread(&error),
     }
 }
@@ -121,7 +125,7 @@ fn unread(error: &JsonRejection) -> Response {
         JsonRejection::MissingJsonContentType(_) => {
             "the body is no JSON: send it as content-type: application/json"
         }
-        // What a parser says of a body may quote it.
+        // The parser's error may quote the body.
         _ => "the body is no question: /openapi.json describes it",
     };
     refusal(StatusCode::BAD_REQUEST, why)
@@ -136,7 +140,7 @@ fn too_large(error: &BytesRejection) -> Response {
     }
 }
 
-/// A source, as an address carries it.
+/// A source in the query of a URL.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ListedSource {
@@ -148,7 +152,7 @@ struct ListedSource {
     path: String,
     #[serde(default)]
     chart: String,
-    /// JSON, as `spec.source` has it.
+    /// `spec.source.helm` as JSON, as are the two after it; empty: none.
     #[serde(default)]
     helm: String,
     #[serde(default)]
@@ -158,8 +162,8 @@ struct ListedSource {
 }
 
 impl ListedSource {
-    /// As a question; `Err` names the part that is no JSON.
-    fn into_asked(self) -> Result<Asked, &'static str> {
+    /// The question of this source; `Err` names the parameter that is no JSON object.
+    fn into_asked(self) -> Result<ManifestsRequest, &'static str> {
         let mut source = Map::new();
         for (name, text) in [("repoURL", self.repo_url), ("path", self.path), ("chart", self.chart)] {
             if !text.is_empty() {
@@ -174,13 +178,14 @@ impl ListedSource {
                 source.insert(name.to_owned(), Value::Object(value));
             }
         }
-        let source = AskedSource { source: Value::Object(source), revision: self.revision, elsewhere: false };
-        Ok(Asked { sources: vec![source], ..Asked::default() })
+        let source =
+            RequestedSource { source: Value::Object(source), revision: self.revision, elsewhere: false };
+        Ok(ManifestsRequest { sources: vec![source], ..ManifestsRequest::default() })
     }
 }
 
 async fn list(
-    State(served): State<Arc<Served>>,
+    State(state): State<Arc<ServerState>>,
     headers: HeaderMap,
     source: Result<Query<ListedSource>, QueryRejection>,
 ) -> Response {
@@ -192,7 +197,7 @@ async fn list(
             return refusal(StatusCode::BAD_REQUEST, &why);
         }
     };
-    answered(&served, Question::Manifests(asked), &headers).await
+    answered(&state, Question::Manifests(asked), &headers).await
 }
 
 fn unasked() -> Response {
@@ -200,44 +205,44 @@ fn unasked() -> Response {
 }
 
 async fn commit(
-    State(served): State<Arc<Served>>,
+    State(state): State<Arc<ServerState>>,
     headers: HeaderMap,
-    asked: Result<Query<AskedCommit>, QueryRejection>,
+    asked: Result<Query<CommitRequest>, QueryRejection>,
 ) -> Response {
     match asked {
-        Ok(Query(asked)) => answered(&served, Question::Commit(asked), &headers).await,
+        Ok(Query(asked)) => answered(&state, Question::Commit(asked), &headers).await,
         Err(_) => unasked(),
     }
 }
 
 async fn changes(
-    State(served): State<Arc<Served>>,
+    State(state): State<Arc<ServerState>>,
     headers: HeaderMap,
-    asked: Result<Query<AskedFiles>, QueryRejection>,
+    asked: Result<Query<FilesRequest>, QueryRejection>,
 ) -> Response {
     match asked {
-        Ok(Query(asked)) => answered(&served, Question::Files(asked), &headers).await,
+        Ok(Query(asked)) => answered(&state, Question::Files(asked), &headers).await,
         Err(_) => unasked(),
     }
 }
 
 async fn changed(
-    State(served): State<Arc<Served>>,
-    asked: Result<Json<AskedChange>, JsonRejection>,
+    State(state): State<Arc<ServerState>>,
+    asked: Result<Json<ChangesRequest>, JsonRejection>,
 ) -> Response {
     match asked {
-        Ok(Json(asked)) => answered(&served, Question::Changes(asked), &HeaderMap::new()).await,
+        Ok(Json(asked)) => answered(&state, Question::Changes(asked), &HeaderMap::new()).await,
         Err(error) => unread(&error),
     }
 }
 
-async fn app_version(State(served): State<Arc<Served>>, body: Result<Bytes, BytesRejection>) -> Response {
+async fn app_version(State(state): State<Arc<ServerState>>, body: Result<Bytes, BytesRejection>) -> Response {
     let body = match body {
         Ok(body) => body,
         Err(error) => return too_large(&error),
     };
     match serde_json::from_slice::<Value>(&body) {
-        Ok(asked) => answered(&served, Question::AppVersion(asked), &HeaderMap::new()).await,
+        Ok(asked) => answered(&state, Question::AppVersion(asked), &HeaderMap::new()).await,
         Err(_) => refusal(StatusCode::BAD_REQUEST, "the body is no JSON"),
     }
 }

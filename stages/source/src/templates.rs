@@ -1,4 +1,4 @@
-//! Where versions stand, as the platform says: by the promotion template of an application's product.
+//! The places of versions, as the platform knows them by the promotion template of an application's product.
 //!
 //! takes: an application's `metadata` - gives: a file and a JSON path, kept for three minutes
 //! calls: `POST {platform}/2.0/api/graphql` - fails: never; what the platform does not say is as everywhere, and asked again
@@ -16,10 +16,10 @@ use crate::versions::VersionSource;
 const ACT: &str = "ask the platform where a version stands";
 const QUERY: &str = "query promotionTemplateByRuntime($applicationMetadata: Object!) { \
                      promotionTemplateByRuntime(applicationMetadata: $applicationMetadata) { versionSource { file jsonPath } } }";
-/// Applications whose answers are kept.
-const APPLICATIONS: u64 = 10_000;
+/// The most applications whose answers are cached.
+const MAX_APPLICATIONS: u64 = 10_000;
 
-/// Asks the platform.
+/// Asks the platform for the places of versions.
 #[derive(Debug)]
 pub struct PromotionTemplates {
     client: Client,
@@ -52,9 +52,9 @@ struct TemplateSource {
 }
 
 impl PromotionTemplates {
-    /// Of the platform that the client calls.
+    /// Asks the platform that the client calls, with this token.
     pub fn new(client: Client, token: Token) -> Self {
-        let known = Cache::builder().max_capacity(APPLICATIONS).time_to_live(KEPT).build();
+        let known = Cache::builder().max_capacity(MAX_APPLICATIONS).time_to_live(KEPT).build();
         Self { client, token, known }
     }
 

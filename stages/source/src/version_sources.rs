@@ -1,4 +1,4 @@
-//! Who says where the version of an application stands.
+//! The place of an application's version in its files, as settings or the platform say it.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::versions::VersionSource;
 
-/// How long what was said holds.
+/// How long an answer is cached.
 pub(crate) const KEPT: Duration = Duration::from_secs(180);
 
-/// Says where versions stand.
+/// Knows the places of versions.
 #[async_trait]
 pub trait VersionSources: std::fmt::Debug + Send + Sync {
-    /// Of the application with this `metadata`; `None` where nobody says it, and it is as everywhere.
+    /// The place of the version of the application with this `metadata`; `None`: the default one.
     async fn of(&self, metadata: &Value) -> Option<VersionSource>;
 }
 
-/// The same for every application, or nothing.
+/// The same place for every application; `None`: the default one.
 #[derive(Debug, Clone, Default)]
-pub struct OneForAll(pub Option<VersionSource>);
+pub struct FixedVersionSource(pub Option<VersionSource>);
 
 #[async_trait]
-impl VersionSources for OneForAll {
+impl VersionSources for FixedVersionSource {
     async fn of(&self, _: &Value) -> Option<VersionSource> {
         self.0.clone()
     }

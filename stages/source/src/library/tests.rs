@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use stages_git::remote::Tenant;
 
 use super::{Library, LibraryConfig, SourceError};
-use crate::asked::{Asked, AskedSource};
-use crate::repositories::{Directories, LocalCommit, NotHeld, Repositories};
+use crate::manifests::{ManifestsRequest, RequestedSource};
+use crate::repositories::{Directories, LocalCommit, Repositories, RepositoryError};
 use crate::testing::{commit, repository};
-use crate::version_sources::{OneForAll, VersionSources};
+use crate::version_sources::{FixedVersionSource, VersionSources};
 use crate::versions::VersionSource;
 
 const URL: &str = "https://git.example.com/team/mono.git";
@@ -20,16 +20,20 @@ fn library(repositories: impl Repositories + 'static, versions: impl VersionSour
     config.build(Arc::new(repositories), Arc::new(versions))
 }
 
-fn asked(source: Value, compiled: &[&str]) -> Asked {
-    let sources = vec![AskedSource { source, ..AskedSource::default() }];
-    Asked { sources, compiled: compiled.iter().map(|&text| text.to_owned()).collect(), ..Asked::default() }
+fn asked(source: Value, compiled: &[&str]) -> ManifestsRequest {
+    let sources = vec![RequestedSource { source, ..RequestedSource::default() }];
+    ManifestsRequest {
+        sources,
+        compiled: compiled.iter().map(|&text| text.to_owned()).collect(),
+        ..ManifestsRequest::default()
+    }
 }
 
 #[tokio::test]
 async fn an_application_is_described_at_the_commit_that_its_revision_names() {
     let files = [("a/web.yaml", WEB), ("a/Chart.yaml", "appVersion: \"1\"\n")];
     let (directory, _repository, first) = repository(&files);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
     let source =
         json!({"repoURL": "git@git.example.com:team/mono", "path": "a", "directory": {"recurse": true}});
     let told = library.describe(asked(source.clone(), &[WEB, "no: object"])).await.unwrap();
@@ -49,13 +53,13 @@ async fn a_source_that_is_told_of_elsewhere_is_not_looked_at_and_what_it_may_mak
     let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
     let files = [("c/Chart.yaml", "name: c\nappVersion: \"3\"\n"), ("d/web.yaml", WEB)];
     let (directory, _repository, commit) = repository(&files);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
     let here = |path: &str| json!({"repoURL": URL, "path": path});
-    let there = |more: Value| AskedSource { source: more, elsewhere: true, ..AskedSource::default() };
-    let at = |source: Value| AskedSource { source, ..AskedSource::default() };
-    let ask = async |sources: Vec<AskedSource>| {
+    let there = |more: Value| RequestedSource { source: more, elsewhere: true, ..RequestedSource::default() };
+    let at = |source: Value| RequestedSource { source, ..RequestedSource::default() };
+    let ask = async |sources: Vec<RequestedSource>| {
         let compiled = vec![config_map.to_owned(), WEB.to_owned()];
-        library.describe(Asked { sources, compiled, ..Asked::default() }).await.unwrap()
+        library.describe(ManifestsRequest { sources, compiled, ..ManifestsRequest::default() }).await.unwrap()
     };
     let nowhere = json!({"repoURL": "https://git.example.com/unknown.git", "path": "x"});
     let told = ask(vec![there(nowhere.clone()), at(here("c")), at(here("d"))]).await;
@@ -70,7 +74,10 @@ async fn a_source_that_is_told_of_elsewhere_is_not_looked_at_and_what_it_may_mak
     let told = ask(vec![there(values), at(here("c")), at(here("d"))]).await;
     assert_eq!(told.gaps, [] as [&str; 0]);
     assert_eq!(told.objects[0].origin().unwrap().path, "c/Chart.yaml");
-    let error = library.describe(Asked { sources: vec![at(nowhere)], ..Asked::default() }).await.unwrap_err();
+    let error = library
+        .describe(ManifestsRequest { sources: vec![at(nowhere)], ..ManifestsRequest::default() })
+        .await
+        .unwrap_err();
     assert!(
         error.to_string().starts_with("no repository is configured for git.example.com/unknown"),
         "{error}"
@@ -85,7 +92,7 @@ async fn without_compiled_manifests_all_that_the_files_make_is_listed() {
         ("c/Chart.yaml", "name: c"),
     ];
     let (directory, _repository, _) = repository(&files);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
     let told = library.describe(asked(json!({"repoURL": URL, "path": "k"}), &[])).await.unwrap();
     let listed: Vec<_> =
         told.listed.iter().map(|of| (of.kind.as_str(), of.name.as_str(), of.origin.path.as_str())).collect();
@@ -98,7 +105,7 @@ async fn without_compiled_manifests_all_that_the_files_make_is_listed() {
 async fn what_a_registry_holds_is_not_looked_for_in_repositories() {
     let (directory, _repository, commit) =
         repository(&[("a/web.yaml", WEB), ("a/Chart.yaml", "appVersion: \"1\"\n")]);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
     // The repository is at the same place, but for the scheme; and nobody knows the other.
     for repo_url in ["oci://git.example.com/team/mono", "oci://registry.example.com/team/web"] {
         let artifact = json!({"repoURL": repo_url, "path": ".", "targetRevision": "1.2.3"});
@@ -108,7 +115,7 @@ async fn what_a_registry_holds_is_not_looked_for_in_repositories() {
         assert_eq!((alone.objects[0].origin(), &alone.versions), (None, &None), "{repo_url}");
         let mut beside = asked(artifact, &[WEB]);
         let git = json!({"repoURL": URL, "path": "a", "directory": {"recurse": true}});
-        beside.sources.push(AskedSource { source: git, ..AskedSource::default() });
+        beside.sources.push(RequestedSource { source: git, ..RequestedSource::default() });
         let beside = library.describe(beside).await.unwrap();
         assert_eq!(beside.revisions, [String::new(), commit.to_string()], "{repo_url}");
         assert_eq!(beside.objects[0].origin().unwrap().path, "a/web.yaml", "{repo_url}");
@@ -119,16 +126,17 @@ async fn what_a_registry_holds_is_not_looked_for_in_repositories() {
 #[tokio::test]
 async fn every_refusal_says_what_to_do() {
     let (directory, _repository, _) = repository(&[("a/x.yaml", WEB)]);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
-    let why = async |asked: Asked| library.describe(asked).await.unwrap_err().to_string();
-    assert_eq!(why(Asked::default()).await, "it names no source");
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
+    let why = async |asked: ManifestsRequest| library.describe(asked).await.unwrap_err().to_string();
+    assert_eq!(why(ManifestsRequest::default()).await, "it names no source");
     assert_eq!(why(asked(json!("x"), &[])).await, "a source is no object");
-    let many = Asked {
-        sources: vec![AskedSource { source: json!({}), ..AskedSource::default() }; 65],
-        ..Asked::default()
+    let many = ManifestsRequest {
+        sources: vec![RequestedSource { source: json!({}), ..RequestedSource::default() }; 65],
+        ..ManifestsRequest::default()
     };
     assert_eq!(why(many).await, "it names more than 64 sources");
-    let much = Asked { compiled: vec![String::new(); 20_001], ..asked(json!({"repoURL": URL}), &[]) };
+    let much =
+        ManifestsRequest { compiled: vec![String::new(); 20_001], ..asked(json!({"repoURL": URL}), &[]) };
     assert_eq!(why(much).await, "more than 20000 compiled manifests are asked about at once");
     assert_eq!(
         why(asked(json!({"repoURL": "https://user:secret@elsewhere.example.com/a"}), &[])).await,
@@ -144,7 +152,7 @@ async fn every_refusal_says_what_to_do() {
 async fn commits_and_changes_are_told() {
     let (directory, _repository, first) = repository(&[("a/x.yaml", WEB), ("b/y.yaml", "")]);
     let second = commit(directory.path(), &[("a/x.yaml", "changed"), ("b/y.yaml", ""), ("c/z.yaml", "")]);
-    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), FixedVersionSource(None));
     let told = library.commit(URL, &first.to_string()).await.unwrap();
     assert_eq!(told.commit.author, "Ada <ada@example.com>");
     assert_eq!((told.commit.date.as_str(), told.commit.signed), ("2023-11-14T22:13:20Z", false));
@@ -172,7 +180,7 @@ async fn a_commit_is_told_with_its_tags_its_signature_and_where_its_provider_sho
         .unwrap();
     made.reference("refs/tags/v0", first, false, "tagged").unwrap();
     let url = "https://github.com/team/mono.git";
-    let library = library(Directories::new([(url, directory.path().to_owned())]), OneForAll(None));
+    let library = library(Directories::new([(url, directory.path().to_owned())]), FixedVersionSource(None));
     let told = library.commit(url, "v1.0-annotated").await.unwrap();
     assert_eq!(
         serde_json::to_value(told).unwrap(),
@@ -193,7 +201,7 @@ struct Hanging;
 
 #[async_trait]
 impl Repositories for Hanging {
-    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, RepositoryError> {
         std::future::pending().await
     }
 }
@@ -201,7 +209,7 @@ impl Repositories for Hanging {
 #[tokio::test]
 async fn a_repository_that_hangs_holds_nobody_for_longer_than_the_time_for_an_answer() {
     let config = LibraryConfig { concurrency: 1, timeout: Duration::from_millis(50), cache_bytes: 0 };
-    let library = config.build(Arc::new(Hanging), Arc::new(OneForAll(None)));
+    let library = config.build(Arc::new(Hanging), Arc::new(FixedVersionSource(None)));
     let error = library.commit(URL, "HEAD").await.unwrap_err();
     assert!(matches!(error, SourceError::Busy(_)));
     assert_eq!(error.to_string(), "it was not answered within 50ms: ask again later");
@@ -210,16 +218,18 @@ async fn a_repository_that_hangs_holds_nobody_for_longer_than_the_time_for_an_an
 #[tokio::test]
 async fn what_somebody_says_of_versions_counts() {
     let (directory, _repository, _) = repository(&[("a/v.json", "{\"tag\": \"v9\"}")]);
-    let own =
-        |file: &str| OneForAll(Some(VersionSource { file: file.to_owned(), json_path: "{.tag}".to_owned() }));
-    let sources = [AskedSource { source: json!({"repoURL": URL, "path": "a"}), ..AskedSource::default() }];
+    let own = |file: &str| {
+        FixedVersionSource(Some(VersionSource { file: file.to_owned(), json_path: "{.tag}".to_owned() }))
+    };
+    let sources =
+        [RequestedSource { source: json!({"repoURL": URL, "path": "a"}), ..RequestedSource::default() }];
     let directories = || Directories::new([(URL, directory.path().to_owned())]);
     let versions = library(directories(), own("v.json")).versions(&Value::Null, "", &sources).await.unwrap();
     assert_eq!(versions.unwrap().app_version, "v9");
     let error = library(directories(), own("w.json")).versions(&Value::Null, "", &sources).await.unwrap_err();
     assert_eq!(error.to_string(), "read the version in a/w.json: there is no such file");
     assert_eq!(
-        library(directories(), OneForAll(None)).versions(&Value::Null, "", &sources).await.unwrap(),
+        library(directories(), FixedVersionSource(None)).versions(&Value::Null, "", &sources).await.unwrap(),
         None
     );
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use stages_git::application::Source;
 
-use super::{At, Provenance, provenances};
+use super::{Provenance, SourceFiles, provenances};
 use crate::compiled::Compiled;
 use crate::testing::repository;
 
@@ -10,7 +10,8 @@ fn told(files: &[(&str, &str)], sources: &[Value], compiled: &[&str]) -> Vec<Str
     let (_directory, repository, commit) = repository(files);
     let snapshot = repository.snapshot(commit).unwrap();
     let sources: Vec<Source> = sources.iter().map(|source| Source::read(source.clone()).unwrap()).collect();
-    let at: Vec<At<'_, '_>> = sources.iter().map(|source| At { source, files: Some(&snapshot) }).collect();
+    let at: Vec<SourceFiles<'_, '_>> =
+        sources.iter().map(|source| SourceFiles { source, files: Some(&snapshot) }).collect();
     let compiled: Vec<Compiled> = compiled.iter().map(|text| Compiled::read(text).unwrap()).collect();
     let answers = provenances(&at, "shop", &compiled).unwrap();
     answers
@@ -117,7 +118,7 @@ fn an_answer_is_written_with_what_made_it() {
     let (_directory, repository, commit) = repository(&[("a/web.yaml", WEB)]);
     let snapshot = repository.snapshot(commit).unwrap();
     let source = Source::read(json!({"path": "a"})).unwrap();
-    let at = [At { source: &source, files: Some(&snapshot) }];
+    let at = [SourceFiles { source: &source, files: Some(&snapshot) }];
     let compiled = [Compiled::read(&web(1)).unwrap(), Compiled::read("apiVersion: v1\nkind: Pod\n").unwrap()];
     let answers = provenances(&at, "shop", &compiled).unwrap();
     assert_eq!(answers.objects[0].origin().map(|origin| &*origin.file), Some(WEB));
@@ -137,7 +138,7 @@ fn objects_of_one_template_share_its_text_and_an_answer_has_an_end() {
     let (_directory, repository, commit) = repository(&files);
     let snapshot = repository.snapshot(commit).unwrap();
     let source = Source::read(json!({"path": "chart"})).unwrap();
-    let at = [At { source: &source, files: Some(&snapshot) }];
+    let at = [SourceFiles { source: &source, files: Some(&snapshot) }];
     let pod = "# Source: c/templates/web.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
     let pods: Vec<Compiled> = (0..100).map(|_| Compiled::read(pod).unwrap()).collect();
     let answers = provenances(&at, "shop", &pods).unwrap();

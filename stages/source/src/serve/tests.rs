@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{ServeBounds, routes};
-use crate::callers::{Admitted, Callers};
+use crate::callers::{Admission, Callers};
 use crate::library::LibraryConfig;
 use crate::operation::{Operation, Operations};
-use crate::question::Answering;
+use crate::question::SourceApi;
 use crate::repositories::Directories;
 use crate::testing::{commit, repository};
-use crate::version_sources::OneForAll;
+use crate::version_sources::FixedVersionSource;
 
 const URL: &str = "https://git.example.com/team/mono.git";
 const CHART: &str = "name: shop\nappVersion: \"2.7.1\"\n";
@@ -28,13 +28,13 @@ struct One;
 
 #[async_trait]
 impl Callers for One {
-    async fn admit(&self, token: &SecretString) -> Admitted {
+    async fn admit(&self, token: &SecretString) -> Admission {
         use pipeline_core::ExposeSecret as _;
         match token.expose_secret() {
-            "good" => Admitted::To(Operations::ALL),
-            "versions" => Admitted::To(Operations::from_iter([Operation::AppVersion])),
-            "unsure" => Admitted::Unknown,
-            _ => Admitted::No,
+            "good" => Admission::To(Operations::ALL),
+            "versions" => Admission::To(Operations::from_iter([Operation::AppVersion])),
+            "unsure" => Admission::Unknown,
+            _ => Admission::No,
         }
     }
 }
@@ -56,9 +56,9 @@ impl Served {
         let directories = Directories::new([(URL, directory.path().to_owned())]);
         let config =
             LibraryConfig { concurrency: 2, timeout: Duration::from_secs(120), cache_bytes: 1 << 20 };
-        let library = config.build(Arc::new(directories), Arc::new(OneForAll(None)));
+        let library = config.build(Arc::new(directories), Arc::new(FixedVersionSource(None)));
         let registry = Registry::new();
-        let answering = Answering::new(library, &registry);
+        let answering = SourceApi::new(library, &registry);
         let routes = routes(answering, Arc::new(One), ServeBounds { body: 4096 });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

@@ -37,13 +37,13 @@ impl Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Nodes)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-struct Nodes;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for Nodes {
+impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,31 +1,31 @@
-//! What the source server is asked, and answers; the same in the process and over HTTP.
+//! The question which files make the manifests of an application, and its answer; the same in the process and over HTTP.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_git::remote::Tenant;
 
-use crate::provenance::{Listed, Provenance};
+use crate::provenance::{ListedObject, Provenance};
 use crate::versions::Versions;
 
 /// One source, and the revision that is asked about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct AskedSource {
-    /// As an Application's `spec` says it.
+pub struct RequestedSource {
+    /// The source, as an Application's `spec` has it.
     pub source: Value,
-    /// A branch, a tag or a commit's id; empty is what the source says, else `HEAD`.
+    /// A branch, a tag or a commit's id; empty: the source's `targetRevision`, or else `HEAD`.
     #[serde(default)]
     pub revision: String,
-    /// Its repository is told of by somebody else, and not looked at: of what it makes nothing is known here.
+    /// Whether another server answers for its repository. It is not read then, and what it makes is not known here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
 }
 
-/// What is asked of an application.
+/// A question about the manifests of an application.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Asked {
-    /// The application's `metadata`: whoever knows where its version stands is asked with it.
+pub struct ManifestsRequest {
+    /// The application's `metadata`, by which the platform is asked where its version stands.
     #[serde(default)]
     pub metadata: Value,
     /// The application's `spec.project`; empty is `default`.
@@ -35,20 +35,20 @@ pub struct Asked {
     #[serde(default)]
     pub namespace: String,
     /// Its sources.
-    pub sources: Vec<AskedSource>,
-    /// Manifests as Argo CD compiled them, JSON or YAML; without any, all that the files make is listed.
+    pub sources: Vec<RequestedSource>,
+    /// Manifests as Argo CD compiled them, JSON or YAML; empty: all objects that the files make are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compiled: Vec<String>,
 }
 
-impl Asked {
-    /// As whom the application may read repositories.
+impl ManifestsRequest {
+    /// The tenant as which the application reads repositories.
     pub(crate) fn tenant(&self) -> Tenant {
         tenant(&self.metadata, &self.project)
     }
 }
 
-/// As whom an application with this `metadata` may read repositories.
+/// The tenant as which an application with this `metadata` reads repositories.
 pub(crate) fn tenant(metadata: &Value, project: &str) -> Tenant {
     Tenant::new(project, metadata["namespace"].as_str().unwrap_or_default())
 }
@@ -56,31 +56,31 @@ pub(crate) fn tenant(metadata: &Value, project: &str) -> Tenant {
 /// A file that makes objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct File {
+pub struct ManifestFile {
     /// The position of its source.
     pub source: usize,
-    /// From the root of the repository.
+    /// Its path from the root of the repository.
     pub path: String,
-    /// All that stands in it.
+    /// Its whole text.
     pub text: String,
 }
 
-/// What is answered of manifests.
+/// The answer to a [`ManifestsRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestsResponse {
-    /// The commits that the revisions name, one for each source; empty for what is not looked at, as what has no commits.
+    /// The commits that the revisions name, one for each source; empty for a source that is not read, or has no commits.
     pub revisions: Vec<String>,
-    /// What made each compiled manifest, in their order.
+    /// Which file made each compiled manifest, in their order.
     pub objects: Vec<Provenance>,
-    /// The objects that the files make, where no compiled ones were given.
+    /// The objects that the files make, where the request has no compiled ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub listed: Vec<Listed>,
+    pub listed: Vec<ListedObject>,
     /// The files that make the compiled manifests, each once.
-    pub files: Vec<File>,
+    pub files: Vec<ManifestFile>,
     /// Why there may be more than is known.
     pub gaps: Vec<String>,
-    /// What the application packages.
+    /// The versions that the application packages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<Versions>,
     /// Why its versions are not known.
@@ -88,26 +88,26 @@ pub struct ManifestsResponse {
     pub version_error: Option<String>,
 }
 
-/// What of an answer a reporter reads.
+/// A [`ManifestsResponse`] as a reporter reads it: without what it does not need.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Heard {
-    /// What made each compiled manifest.
-    pub objects: Vec<HeardObject>,
-    /// The files.
-    pub files: Vec<File>,
-    /// What the application packages.
+pub struct ReceivedManifests {
+    /// Which file made each compiled manifest, in their order.
+    pub objects: Vec<ReceivedObject>,
+    /// The files that make the compiled manifests, each once.
+    pub files: Vec<ManifestFile>,
+    /// The versions that the application packages.
     pub versions: Option<Versions>,
 }
 
-/// What made one of them; without a path it is not known.
+/// Which file made a compiled manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeardObject {
-    /// The position of the source.
+pub struct ReceivedObject {
+    /// The position of the source in the request.
     #[serde(default)]
     pub source: usize,
-    /// The file.
+    /// The path of the file; `None`: it is not known.
     #[serde(default)]
     pub path: Option<String>,
 }

@@ -11,8 +11,8 @@ use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_kube::{Kind, Mapping, Reader, Right, Unwatched, Watches};
 use stages_resources::{
-    Applications, KnownKind, Objects, Phases, Reported, ResourceEnrichment, Shown, Tracking, Unread, Wanted,
-    known,
+    Applications, KnownKind, LookupError, ObjectPart, ObjectReader, Phases, ReportOptions, ReportedKind,
+    ResourceEnrichment, Tracking, known,
 };
 
 use super::dry_run::DryRun;
@@ -118,11 +118,11 @@ struct Cluster {
 }
 
 #[async_trait]
-impl Objects for Cluster {
-    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread> {
+impl ObjectReader for Cluster {
+    async fn read(&self, path: &str, wanted: ObjectPart) -> Result<Option<Value>, LookupError> {
         let read = match wanted {
-            Wanted::Metadata => self.reader.metadata_of(path).await,
-            Wanted::Whole => self.reader.get(path).await,
+            ObjectPart::Metadata => self.reader.metadata_of(path).await,
+            ObjectPart::Whole => self.reader.get(path).await,
         };
         match read {
             Ok(found) => Ok(found),
@@ -135,7 +135,7 @@ impl Objects for Cluster {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "the application of an object cannot be found out");
                 }
-                Err(Unread(reason))
+                Err(LookupError(reason))
             }
         }
     }
@@ -186,9 +186,9 @@ pub(super) async fn build(
         .context("watch the objects of the cluster (settings under `kubernetes` and `resources`)")?;
     let source = Arc::new(source);
     let settings = &config.resources;
-    let shown = Shown { managed_fields: settings.managed_fields, largest: settings.largest.len() };
+    let shown = ReportOptions { managed_fields: settings.managed_fields, largest: settings.largest.len() };
     let reported =
-        kinds(config).into_iter().map(|(_, rules, known)| Reported { known, filter: rules.filter() });
+        kinds(config).into_iter().map(|(_, rules, known)| ReportedKind { known, filter: rules.filter() });
     let mut all = ResourceEnrichment::new(reported, shown, redactor);
     if settings.applications {
         all = all.linked(applications(config).await?);

@@ -3,7 +3,7 @@
 //!
 //! takes: an object's text - gives: the application's name, namespace, project and revision - calls: `GET` of an owner's
 //! metadata and of the application, each kept for a while - fails: within a bound where an API server is slow, and where it or
-//! a right is missing ([`Unread`]): what then waits for the answer is tried again, and what only shows it goes without
+//! a right is missing ([`LookupError`]): what then waits for the answer is tried again, and what only shows it goes without
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,21 +14,23 @@ use pipeline_core::{Reason, async_trait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kind::{KnownKind, Owner, row};
-use crate::warnings::Warnings;
+use crate::kind::{KnownKind, OwnerKind, row};
+use crate::warnings::WarningLimit;
 
-/// Owners above each other that are asked for.
-const OWNERS: usize = 4;
-/// All that is asked for one report.
-const WITHIN: Duration = Duration::from_secs(5);
-/// Owners that are remembered, and for how long: what an object is tracked by changes when its application does.
-const OWNERS_KEPT: u64 = 10_000;
-const OWNERS_FOR: Duration = Duration::from_secs(300);
-/// Applications that are remembered, and for how long: their revision changes with each sync.
-const APPLICATIONS_KEPT: u64 = 2_000;
-const APPLICATIONS_FOR: Duration = Duration::from_secs(5);
+/// The most owners above each other that are read.
+const MAX_OWNERS: usize = 4;
+/// How long the application of one object is looked for.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The most owners that are cached.
+const CACHED_OWNERS: u64 = 10_000;
+/// How long an owner is cached: its marks change only when its application does.
+const OWNERS_CACHED_FOR: Duration = Duration::from_secs(300);
+/// The most applications that are cached.
+const CACHED_APPLICATIONS: u64 = 2_000;
+/// How long an application is cached: its revision changes with each sync.
+const APPLICATIONS_CACHED_FOR: Duration = Duration::from_secs(5);
 
-/// An Argo CD application, as far as it goes along with what belongs to it.
+/// An Argo CD application, as far as reports of its objects tell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
     /// Its namespace.
@@ -47,29 +49,31 @@ impl Application {
     }
 }
 
-/// What could not be read: whether it is there is not known.
+/// Something could not be read, so that it is not known whether it is there; with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the application of an object cannot be found out")]
-pub struct Unread(pub Reason);
+pub struct LookupError(pub Reason);
 
 /// Reads objects of the cluster.
 #[async_trait]
-pub trait Objects: Send + Sync {
-    /// The object at a path of the API server, or its metadata alone where that is all that is `wanted`; `None` where there is
-    /// none. That it could not be read the implementation says.
-    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread>;
+pub trait ObjectReader: Send + Sync {
+    /// The object at a path of the API server, or its metadata alone; `None` where there is none.
+    ///
+    /// # Errors
+    /// If it could not be read; the implementation has logged why.
+    async fn read(&self, path: &str, wanted: ObjectPart) -> Result<Option<Value>, LookupError>;
 }
 
-/// How much of an object is of use.
+/// How much of an object is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// Its metadata alone.
+pub enum ObjectPart {
+    /// The metadata alone.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Whole,
 }
 
-/// How applications mark what is theirs.
+/// How Argo CD marks the objects of applications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tracking {
     /// The label that names the application, where labels do: charts write the same one, with a release's name, so it counts
@@ -79,14 +83,14 @@ pub struct Tracking {
     pub namespace: String,
 }
 
-/// Finds the applications of objects. Cloning shares what is remembered.
+/// Finds the applications of objects. Cloning shares the caches.
 #[derive(Clone)]
 pub struct Applications {
-    objects: Arc<dyn Objects>,
+    objects: Arc<dyn ObjectReader>,
     tracking: Arc<Tracking>,
-    owners: Cache<String, Arc<Marks>>,
-    applications: Cache<Name, Found>,
-    late: Arc<Warnings>,
+    owners: Cache<String, Arc<TrackingMarks>>,
+    applications: Cache<ApplicationName, FoundApplication>,
+    late: Arc<WarningLimit>,
 }
 
 impl fmt::Debug for Applications {
@@ -96,14 +100,14 @@ impl fmt::Debug for Applications {
 }
 
 /// An application's namespace and name.
-type Name = (String, String);
+type ApplicationName = (String, String);
 
-/// An application, if there is one.
-type Found = Result<Option<Arc<Application>>, Unread>;
+/// An application, or `None` where there is none.
+type FoundApplication = Result<Option<Arc<Application>>, LookupError>;
 
-/// What an object says of whose it is.
+/// The metadata of an object that tells its application or its owner.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Marks {
+pub(crate) struct TrackingMarks {
     #[serde(default)]
     metadata: Metadata,
 }
@@ -119,18 +123,18 @@ struct Metadata {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Annotations {
-    /// Where Argo CD writes whose an object is: `<application>:<group>/<kind>:<namespace>/<name>`.
+    /// Argo CD's tracking id: `<application>:<group>/<kind>:<namespace>/<name>`.
     #[serde(rename = "argocd.argoproj.io/tracking-id", default)]
     tracking: Option<String>,
 }
 
-impl Marks {
-    /// Of an object's text.
+impl TrackingMarks {
+    /// Reads the text of an object.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
     }
 
-    /// Of an object that was read.
+    /// Reads an object.
     pub(crate) fn of(object: &Value) -> Option<Self> {
         Self::deserialize(object).ok()
     }
@@ -148,39 +152,49 @@ struct OwnerReference {
 impl Applications {
     /// Asks `objects`, and finds applications by `tracking`.
     #[must_use]
-    pub fn new(objects: Arc<dyn Objects>, tracking: Tracking) -> Self {
+    pub fn new(objects: Arc<dyn ObjectReader>, tracking: Tracking) -> Self {
         let kept = |most, time| Cache::builder().max_capacity(most).time_to_live(time);
         Self {
             objects,
             tracking: Arc::new(tracking),
-            owners: kept(OWNERS_KEPT, OWNERS_FOR).build(),
+            owners: kept(CACHED_OWNERS, OWNERS_CACHED_FOR).build(),
             applications: Cache::builder()
-                .max_capacity(APPLICATIONS_KEPT)
-                .time_to_live(APPLICATIONS_FOR)
+                .max_capacity(CACHED_APPLICATIONS)
+                .time_to_live(APPLICATIONS_CACHED_FOR)
                 .build(),
             late: Arc::default(),
         }
     }
 
-    /// The application of an object of a kind, by what it says of whose it is.
-    pub(crate) async fn of(&self, kind: &KnownKind, namespace: &str, marks: Marks) -> Found {
-        match tokio::time::timeout(WITHIN, self.find(kind.owners(), namespace, marks)).await {
+    /// The application of an object of a kind, by its marks.
+    pub(crate) async fn of(
+        &self,
+        kind: &KnownKind,
+        namespace: &str,
+        marks: TrackingMarks,
+    ) -> FoundApplication {
+        match tokio::time::timeout(TIMEOUT, self.find(kind.owners(), namespace, marks)).await {
             Ok(found) => found,
             Err(_) => {
                 if self.late.due() {
                     tracing::warn!(kind = %kind.resource, "the application of an object was not found in time");
                 }
-                Err(Unread(Reason::Timeout))
+                Err(LookupError(Reason::Timeout))
             }
         }
     }
 
-    /// What the annotation of the object or of an owner names; else what a label does, and of these the topmost owner's: it is
-    /// the object that stands in Git, and what is made of it bears the labels of its chart.
-    async fn find(&self, mut owners: &[Owner], namespace: &str, marks: Marks) -> Found {
+    /// The application that the annotation of the object or of an owner names, or else the one that a label names. Of labels the topmost
+    /// owner's counts: that is the object in Git, and objects made of it have the labels of its chart.
+    async fn find(
+        &self,
+        mut owners: &[OwnerKind],
+        namespace: &str,
+        marks: TrackingMarks,
+    ) -> FoundApplication {
         let mut marks = Arc::new(marks);
         let mut labelled = Vec::new();
-        for _ in 0..OWNERS {
+        for _ in 0..MAX_OWNERS {
             let tracked = self.tracked(&marks);
             if let Some(application) = self.first_of(tracked).await? {
                 return Ok(Some(application));
@@ -195,7 +209,7 @@ impl Applications {
     }
 
     /// The first of these applications that is there.
-    async fn first_of(&self, names: impl IntoIterator<Item = Name>) -> Found {
+    async fn first_of(&self, names: impl IntoIterator<Item = ApplicationName>) -> FoundApplication {
         for name in names {
             if let Some(application) = self.application(name).await? {
                 return Ok(Some(application));
@@ -205,18 +219,18 @@ impl Applications {
     }
 
     /// The application that an object's annotation names.
-    fn tracked(&self, marks: &Marks) -> Option<Name> {
+    fn tracked(&self, marks: &TrackingMarks) -> Option<ApplicationName> {
         let annotation = marks.metadata.annotations.as_ref()?.tracking.as_deref()?;
         self.name(annotation.split(':').next()?)
     }
 
     /// The application that an object's label names.
-    fn labelled(&self, marks: &Marks) -> Option<Name> {
+    fn labelled(&self, marks: &TrackingMarks) -> Option<ApplicationName> {
         let label = self.tracking.label.as_ref()?;
         self.name(marks.metadata.labels.as_ref()?.get(label)?)
     }
 
-    fn name(&self, text: &str) -> Option<Name> {
+    fn name(&self, text: &str) -> Option<ApplicationName> {
         match text.split_once('_') {
             _ if text.is_empty() => None,
             Some((namespace, name)) => Some((namespace.to_owned(), name.to_owned())),
@@ -224,32 +238,32 @@ impl Applications {
         }
     }
 
-    /// The owner of an object, of those that its kind may have, and what it says.
+    /// The owner of an object, of one of the kinds that may own it, and its marks.
     async fn owner<'o>(
         &self,
-        owners: &'o [Owner],
+        owners: &'o [OwnerKind],
         namespace: &str,
-        marks: &Marks,
-    ) -> Result<Option<(&'o Owner, Arc<Marks>)>, Unread> {
+        marks: &TrackingMarks,
+    ) -> Result<Option<(&'o OwnerKind, Arc<TrackingMarks>)>, LookupError> {
         let Some((path, uid, owner)) = reference(owners, namespace, marks) else { return Ok(None) };
         let key = format!("{path} {uid}");
         if let Some(kept) = self.owners.get(&key).await {
             return Ok(Some((owner, kept)));
         }
-        let found = self.objects.read(&path, Wanted::Metadata).await?;
-        let marks: Option<Marks> = found.and_then(|found| serde_json::from_value(found).ok());
-        // A later life under the same name may be somebody else's.
+        let found = self.objects.read(&path, ObjectPart::Metadata).await?;
+        let marks: Option<TrackingMarks> = found.and_then(|found| serde_json::from_value(found).ok());
+        // Another incarnation under the same name may belong to another application.
         let Some(marks) = marks.filter(|marks| marks.metadata.uid == uid) else { return Ok(None) };
         let marks = Arc::new(marks);
         self.owners.insert(key, marks.clone()).await;
         Ok(Some((owner, marks)))
     }
 
-    async fn application(&self, name: Name) -> Found {
+    async fn application(&self, name: ApplicationName) -> FoundApplication {
         let read = async {
             let path = path("argoproj.io/v1alpha1", &name.0, "applications", &name.1);
             let Some(path) = path else { return Ok(None) };
-            let Some(found) = self.objects.read(&path, Wanted::Whole).await? else { return Ok(None) };
+            let Some(found) = self.objects.read(&path, ObjectPart::Whole).await? else { return Ok(None) };
             let text =
                 |pointer: &str| found.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             Ok(Some(Arc::new(Application {
@@ -264,16 +278,16 @@ impl Applications {
 }
 
 /// The kinds that own objects of an owner's kind.
-fn owners_of(owner: &Owner) -> &'static [Owner] {
+fn owners_of(owner: &OwnerKind) -> &'static [OwnerKind] {
     row(&owner.resource).map_or(&[], KnownKind::owners)
 }
 
-/// The path and the uid of the owner that an object has, of those that its kind may have, and which of them it is.
+/// The path and the uid of the owner of an object, and its kind, of the kinds that may own the object.
 fn reference<'o, 'm>(
-    owners: &'o [Owner],
+    owners: &'o [OwnerKind],
     namespace: &str,
-    marks: &'m Marks,
-) -> Option<(String, &'m str, &'o Owner)> {
+    marks: &'m TrackingMarks,
+) -> Option<(String, &'m str, &'o OwnerKind)> {
     let references = marks.metadata.owner_references.as_ref()?;
     let (reference, owner) = references
         .iter()
@@ -283,8 +297,8 @@ fn reference<'o, 'm>(
     Some((path, &reference.uid, owner))
 }
 
-/// Whether a reference is to an owner of this kind: others have one of the same name in groups of their own.
-fn is_of(reference: &OwnerReference, owner: &Owner) -> bool {
+/// Whether a reference is to an owner of this kind; other groups may have a kind of the same name.
+fn is_of(reference: &OwnerReference, owner: &OwnerKind) -> bool {
     let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
     owner.kind == reference.kind && owner.resource.split_once('.').map_or("", |(_, group)| group) == group
 }

@@ -1,4 +1,4 @@
-//! Keeps a report within its size: what is of least use goes first, and each path that was cut is told.
+//! Keeps a report within its size: the least useful members are cut first, and the path of each is reported.
 //!
 //! In this order, until the rest fits: `metadata.managedFields`; the manifest that `kubectl` keeps of what it applied; what the
 //! table of kinds calls heavy; then the largest members of `status`, `spec` and of the object itself. Its identity and what
@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::kind::KnownKind;
 use crate::pointer::{self, Pointer};
 
-/// Members that may be cut one after the other: more would be an object of nothing else.
-const CUTS: usize = 64;
+/// The most members that are cut.
+const MAX_CUTS: usize = 64;
 
-/// Cuts `object` until its text has at most `limit` bytes; gives the text, and the paths that were cut. What still is larger
-/// stays so: there is nothing left to cut.
+/// Cuts `object` until its text has at most `limit` bytes; gives the text, and the paths that were cut. The text may be
+/// larger still, where nothing is left to cut.
 pub(crate) fn fit(object: &mut Value, kind: &KnownKind, limit: usize) -> (String, Vec<String>) {
     let (mut text, mut cut) = (object.to_string(), Vec::new());
     for pointer in Pointer::first_to_go().iter().chain(kind.heavy()) {
@@ -28,7 +28,7 @@ pub(crate) fn fit(object: &mut Value, kind: &KnownKind, limit: usize) -> (String
             text = object.to_string();
         }
     }
-    while text.len() > limit && cut.len() < CUTS {
+    while text.len() > limit && cut.len() < MAX_CUTS {
         let Some(largest) = largest(object, kind) else { break };
         pointer::remove(largest.parts(), object);
         cut.push(largest.to_string());
@@ -37,7 +37,7 @@ pub(crate) fn fit(object: &mut Value, kind: &KnownKind, limit: usize) -> (String
     (text, cut)
 }
 
-/// The largest member that may go.
+/// The largest member that may be cut.
 fn largest(object: &Value, kind: &KnownKind) -> Option<Pointer> {
     let members = object.as_object()?;
     let mut found: Vec<(usize, Pointer)> = Vec::new();

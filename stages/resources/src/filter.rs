@@ -6,7 +6,7 @@
 //! Whoever writes an expression decides how much it costs, and the objects are anybody's: so its length, its macros and what
 //! they may go over are bounded when it is compiled, and the steps of one evaluation are reckoned before it begins.
 
-mod shape;
+mod cost;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,82 +15,82 @@ use std::sync::{Arc, LazyLock};
 use cel::{Context, Env, ExecutionError, Program, Value};
 use serde_json::Value as Json;
 
-use self::shape::Shape;
+use self::cost::ExpressionCost;
 
-/// Bytes of an expression.
-const LONGEST: usize = 2_048;
-/// Brackets within brackets.
-const DEEPEST: usize = 32;
-/// Steps of one evaluation.
-const STEPS: usize = 1_000_000;
+/// The most bytes of an expression.
+const MAX_LENGTH: usize = 2_048;
+/// The most brackets within one another.
+const MAX_DEPTH: usize = 32;
+/// The most steps of one evaluation.
+const MAX_STEPS: usize = 1_000_000;
 
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib().with_optional_support(false)));
 
-/// An expression, ready to be asked.
+/// A compiled expression.
 #[derive(Clone)]
 pub struct Filter {
     text: Arc<str>,
     program: Arc<Program>,
-    shape: Shape,
+    cost: ExpressionCost,
 }
 
 /// Why an expression cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// There is none.
+    /// It is empty.
     #[error("an expression is missing, such as object.status.phase == 'Failed'")]
     Empty,
     /// It is too long.
-    #[error("the expression is longer than {LONGEST} bytes")]
+    #[error("the expression is longer than {MAX_LENGTH} bytes")]
     Long,
     /// It is nested too deeply.
-    #[error("the expression is nested more than {DEEPEST} brackets deep")]
+    #[error("the expression is nested more than {MAX_DEPTH} brackets deep")]
     Deep,
-    /// It is not in the language.
+    /// It is no expression of CEL.
     #[error("not an expression, at line {line} column {column}: {what}")]
     Syntax {
-        /// From 1.
+        /// The line, from 1.
         line: isize,
-        /// From 1.
+        /// The column, from 1.
         column: isize,
-        /// What the parser says.
+        /// The message of the parser.
         what: String,
     },
-    /// It names something that there is not.
+    /// It names an unknown variable.
     #[error("`{0}` is not known: an expression speaks of `object`, such as object.status.phase == 'Failed'")]
     Name(String),
-    /// It calls something that there is not.
-    #[error("there is no function `{0}`; there are {known}", known = shape::FUNCTIONS.join(", "))]
+    /// It calls an unknown function.
+    #[error("there is no function `{0}`; there are {known}", known = cost::FUNCTIONS.join(", "))]
     Function(String),
-    /// Its work cannot be bounded.
-    #[error("macros stand more than {} deep within each other", shape::MACROS)]
+    /// Its macros stand too deep within each other.
+    #[error("macros stand more than {} deep within each other", cost::MAX_MACROS)]
     Macros,
-    /// Its work cannot be bounded.
+    /// A macro goes over a computed list, whose length cannot be bounded.
     #[error(
         "a macro goes over what is computed: let it go over a member of the object, or what another macro gives"
     )]
     Range,
-    /// Its answer is always the same, and none.
+    /// Its value is never true or false, but of this type.
     #[error("the expression is a {0}, not true or false")]
     NoCondition(&'static str),
 }
 
-/// Why there is no answer for an object. Nothing of the object stands in it.
+/// Why an expression has no answer for an object. It quotes nothing of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
-    /// It would take too long.
+    /// It would take too many steps.
     #[error("the object's lists are too long for the expression")]
     Steps,
-    /// Its members are not what the expression takes them for.
+    /// A member has another type than the expression expects.
     #[error("a member is not of the type that the expression takes it for")]
     Type,
-    /// Its value is neither.
+    /// The value is neither true nor false.
     #[error("the value is neither true nor false")]
     NoCondition,
 }
 
 impl Filter {
-    /// Reads an expression.
+    /// Compiles an expression.
     ///
     /// # Errors
     /// [`FilterError`] says what is wrong with it, and where.
@@ -98,10 +98,10 @@ impl Filter {
         if text.trim().is_empty() {
             return Err(FilterError::Empty);
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(FilterError::Long);
         }
-        if depth(text) > DEEPEST {
+        if depth(text) > MAX_DEPTH {
             return Err(FilterError::Deep);
         }
         let program = ENV.compile(text).map_err(|errors| {
@@ -111,16 +111,16 @@ impl Filter {
                 first.map_or("it cannot be read", |error| error.msg.lines().next().unwrap_or_default());
             FilterError::Syntax { line, column, what: what.to_owned() }
         })?;
-        let shape = Shape::of(program.expression())?;
-        Ok(Self { text: text.into(), program: Arc::new(program), shape })
+        let cost = ExpressionCost::of(program.expression())?;
+        Ok(Self { text: text.into(), program: Arc::new(program), cost })
     }
 
-    /// Whether it takes an object. What is said of a member that is not there does not apply.
+    /// Whether it is true of an object; it is false where it needs a member that is not there.
     ///
     /// # Errors
-    /// [`EvaluationError`]: there is no answer.
+    /// [`EvaluationError`] if there is no answer.
     pub fn takes(&self, object: &Json) -> Result<bool, EvaluationError> {
-        if self.shape.steps(longest(object)) > STEPS {
+        if self.cost.steps(longest(object)) > MAX_STEPS {
             return Err(EvaluationError::Steps);
         }
         let mut context = Context::with_env(ENV.clone());
@@ -134,14 +134,14 @@ impl Filter {
     }
 }
 
-/// As it was written.
+/// The text of the expression.
 impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Filter").field(&self.text).finish()
     }
 }
 
-/// How deep brackets stand within each other; those of texts count too, which refuses nothing that anybody writes.
+/// How deep brackets stand within each other; brackets in string literals count too.
 fn depth(text: &str) -> usize {
     let (mut now, mut most) = (0_usize, 0);
     for c in text.chars() {
@@ -155,7 +155,7 @@ fn depth(text: &str) -> usize {
     most
 }
 
-/// The members of the largest list or object within a value.
+/// The number of members of the largest list or object within a value.
 fn longest(value: &Json) -> usize {
     match value {
         Json::Array(items) => items.iter().map(longest).fold(items.len(), usize::max),

@@ -11,13 +11,13 @@ use crate::phase;
 use crate::phases::Phases;
 use crate::pointer::{self, Pointer};
 
-/// What is special about one kind.
+/// What the table knows of one kind.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownKind {
     /// `plural.group`, as `kubectl` takes it.
     pub resource: String,
-    /// What keys call it.
+    /// Its name in keys.
     pub name: String,
     #[serde(default)]
     quiet: Vec<Pointer>,
@@ -30,20 +30,20 @@ pub struct KnownKind {
     #[serde(default)]
     heavy: Vec<Pointer>,
     #[serde(default)]
-    owners: Vec<Owner>,
+    owners: Vec<OwnerKind>,
 }
 
 /// A kind that owns objects of another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Owner {
-    /// As owner references call it.
+pub struct OwnerKind {
+    /// Its name in owner references.
     pub kind: String,
     /// `plural.group`.
     pub resource: String,
 }
 
-/// What is known of a kind of which nothing is.
+/// A kind of which nothing is known.
 pub(crate) static NOTHING: KnownKind = KnownKind {
     resource: String::new(),
     name: String::new(),
@@ -60,18 +60,18 @@ static KINDS: LazyLock<Vec<KnownKind>> = LazyLock::new(|| {
     serde_saphyr::from_str(include_str!("kinds.yaml")).expect("a table of kinds")
 });
 
-/// What the table knows of `resource`: `plural.group`.
+/// The row of the table for `resource`, which is `plural.group`.
 pub(crate) fn row(resource: &str) -> Option<&'static KnownKind> {
     KINDS.iter().find(|kind| kind.resource == resource)
 }
 
-/// The members of a status that facts are read of.
-pub(crate) fn told_members() -> impl Iterator<Item = &'static str> {
+/// The members of a status that facts of any kind are read from.
+pub(crate) fn fact_members() -> impl Iterator<Item = &'static str> {
     let told = KINDS.iter().flat_map(|kind| kind.facts.iter().chain(&kind.times));
     told.filter_map(|pointer| pointer.below("status")?.first()).map(String::as_str)
 }
 
-/// What is known of `resource`: `plural.group`. Of one that is not in the table nothing is, and keys call it by its plural.
+/// What is known of `resource`, which is `plural.group`. A kind that is not in the table is named by its plural in keys.
 #[must_use]
 pub fn known(resource: &str) -> KnownKind {
     row(resource).cloned().unwrap_or_else(|| KnownKind {
@@ -90,7 +90,7 @@ impl KnownKind {
         let mut hasher = Hasher::default();
         let mut any = false;
         for parts in self.facts.iter().chain(&self.times).filter_map(|pointer| pointer.below("status")) {
-            // Each member stands between marks, so that none runs into the next.
+            // A separator before each member, so that two members never hash as one.
             hasher.write(b"\0");
             pointer::each(parts, status, &mut |value| {
                 any = true;
@@ -105,7 +105,7 @@ impl KnownKind {
         Some(Fact { id: hasher.finish(), body: phase::of(shown, status, redactor) })
     }
 
-    /// What goes first of an object that is too large.
+    /// The members that are cut first from an object that is too large.
     pub(crate) fn heavy(&self) -> &[Pointer] {
         &self.heavy
     }
@@ -117,11 +117,11 @@ impl KnownKind {
 
     /// The kinds whose application is that of an object of this kind.
     #[must_use]
-    pub fn owners(&self) -> &[Owner] {
+    pub fn owners(&self) -> &[OwnerKind] {
         &self.owners
     }
 
-    /// Takes away what nobody would call a change.
+    /// Removes the members whose changes nobody would call a change of the object.
     pub(crate) fn silence(&self, object: &mut Value) {
         self.quiet.iter().for_each(|pointer| pointer::remove(pointer.parts(), object));
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -130,7 +130,7 @@ impl KnownKind {
         }
     }
 
-    /// Whether an object is of no use now.
+    /// Whether nothing of an object runs now.
     pub(crate) fn is_idle(&self, object: &Value) -> bool {
         let mut in_use = self.idle.is_empty();
         for pointer in &self.idle {

@@ -1,13 +1,13 @@
-//! What this stage counts by.
+//! The labels of this stage's metrics.
 
 use pipeline_core::{Filtered, Labels, Peer, ReportKind};
 
-/// Of an object.
+/// A report of an object.
 pub const OBJECT: ReportKind = ReportKind::of_object("object");
 
-/// Only members changed that nobody would call a change.
+/// Only members changed whose changes nobody would call a change of the object.
 pub const HEARTBEAT: Filtered = Filtered::Of("heartbeat");
-/// It is of no use now, and was none before.
+/// Nothing of it runs, and nothing did before.
 pub const IDLE: Filtered = Filtered::Of("idle");
 /// The filter of its kind does not take it, and it was not reported before.
 pub const EXCLUDED: Filtered = Filtered::Of("excluded");
@@ -16,7 +16,7 @@ pub const UNANSWERED: Filtered = Filtered::Of("filter-unanswered");
 /// It does not belong to an application that its route takes.
 pub const OTHER_APPLICATION: Filtered = Filtered::Of("other-application");
 
-/// All of them.
+/// All labels of this stage.
 pub const LABELS: Labels = Labels {
     kinds: &[OBJECT],
     filtered: &[HEARTBEAT, IDLE, EXCLUDED, UNANSWERED, OTHER_APPLICATION],

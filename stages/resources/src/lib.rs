@@ -20,9 +20,9 @@ mod stage;
 mod state;
 mod warnings;
 
-pub use application::{Application, Applications, Objects, Tracking, Unread, Wanted};
+pub use application::{Application, Applications, LookupError, ObjectPart, ObjectReader, Tracking};
 pub use filter::{EvaluationError, Filter, FilterError};
-pub use kind::{KnownKind, Owner, known};
+pub use kind::{KnownKind, OwnerKind, known};
 pub use payload::schema;
 pub use phases::Phases;
-pub use stage::{Reported, ResourceEnrichment, Shown, TakesApplication};
+pub use stage::{ReportOptions, ReportedKind, ResourceEnrichment, TakesApplication};

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// The member that holds them.
+/// The member of a status with the compressed nodes.
 const COMPRESSED: &str = "compressedNodes";
 
 /// What became of the nodes of a Workflow.
@@ -22,14 +22,14 @@ pub(crate) enum Nodes {
     Decompressed,
     /// They are in the database of Argo Workflows, and not here.
     Offloaded,
-    /// They would be larger than may be.
+    /// They would be larger than the limit.
     TooLarge,
-    /// What stands there cannot be read.
+    /// They cannot be unpacked.
     Unreadable,
 }
 
 impl Nodes {
-    /// As it is told.
+    /// Its name in reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Decompressed => "decompressed",
@@ -45,8 +45,7 @@ pub(crate) fn may_be_packed(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"\"compressedNodes\"").is_some()
 }
 
-/// Puts the nodes of an object where everybody looks for them, if they take at most `limit` bytes. `None`: there was nothing
-/// to do.
+/// Unpacks the nodes of an object into `status.nodes`, if they take at most `limit` bytes; `None`: the object has no packed nodes.
 pub(crate) fn unpack(object: &mut Value, limit: usize) -> Option<Nodes> {
     let status = object.get_mut("status")?.as_object_mut()?;
     let Some(packed) = status.remove(COMPRESSED).filter(|packed| packed != "") else {

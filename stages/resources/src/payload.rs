@@ -1,4 +1,4 @@
-//! What stands under `data`: `{"object": <the object>}`, and beside the object, each only where there is something to say:
+//! The `data` of a report: `{"object": <the object>}`, and beside the object, each only where there is something to say:
 //! `"deleted": true` when it is gone; `"nodes"`, what became of the compressed nodes of a Workflow; `"cut"`, the paths of what
 //! was too large; `"application": {"name", "namespace", "project", "revision"}`, the Argo CD application that it belongs to.
 

@@ -1,15 +1,15 @@
-//! What a fact says: the members of a `status` that tell of a phase or a step, to be laid over a later state.
+//! The body of a fact: the members of a `status` that tell of a phase or a step, as a patch of a later state.
 
 use bytes::Bytes;
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
-/// Bytes of one text that are kept.
-const TEXT: usize = 1024;
-/// Bytes of all of it that are kept; what is more is left out.
-const ALL: usize = 4096;
+/// The most bytes of one text.
+const MAX_TEXT: usize = 1024;
+/// The most bytes of all members; further ones are left out.
+const MAX_BODY: usize = 4096;
 
-/// The members that `pointers` name, as a patch (RFC 7386): one that is not there is null.
+/// The members that `pointers` name, as a merge patch (RFC 7386): a member that is not there is null.
 pub(crate) fn of<'p>(
     pointers: impl Iterator<Item = &'p [String]>,
     status: &Value,
@@ -22,19 +22,19 @@ pub(crate) fn of<'p>(
         let mut value = status.get(name).cloned().unwrap_or(Value::Null);
         shorten(&mut value, redactor);
         size += value.to_string().len();
-        if size <= ALL {
+        if size <= MAX_BODY {
             patch.insert(name.clone(), value);
         }
     }
     Value::Object(patch).to_string().into()
 }
 
-/// Redacts texts, then cuts those that are long: a text that was cut first may hide what a secret looks like.
+/// Redacts texts, and then cuts those that are long: a secret that was cut would not be recognised.
 fn shorten(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
             let mut redacted = redactor.text(text).into_owned();
-            redacted.truncate(redacted.floor_char_boundary(TEXT));
+            redacted.truncate(redacted.floor_char_boundary(MAX_TEXT));
             *text = redacted;
         }
         Value::Array(items) => items.iter_mut().for_each(|value| shorten(value, redactor)),
@@ -43,8 +43,8 @@ fn shorten(value: &mut Value, redactor: &Redactor) {
     }
 }
 
-/// Lays what a fact says over the `status` of an object. `false` when it says nothing that this version can read.
-pub(crate) fn lay(fact: &[u8], object: &mut Value) -> bool {
+/// Applies the body of a fact to the `status` of an object; `false` if this version cannot read it.
+pub(crate) fn apply(fact: &[u8], object: &mut Value) -> bool {
     let Ok(patch) = serde_json::from_slice::<Map<String, Value>>(fact) else { return false };
     let Some(object) = object.as_object_mut() else { return false };
     let status = object.entry("status").or_insert_with(|| Value::Object(Map::new()));
@@ -68,9 +68,9 @@ mod tests {
         let fact =
             of([&phase[..], &abort[..]].into_iter(), &json!({"phase": "Paused", "other": 1}), &redactor);
         let mut object = json!({"status": {"phase": "Degraded", "abort": true, "other": 2}});
-        assert!(lay(&fact, &mut object));
+        assert!(apply(&fact, &mut object));
         assert_eq!(object, json!({"status": {"phase": "Paused", "other": 2}}));
-        assert!(!lay(b"no json", &mut object));
+        assert!(!apply(b"no json", &mut object));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What of a `status` may tell of a phase or a step, of any kind that is known: nothing else is kept of it, however large it is.
+//! The members of a `status` that may tell of a phase or a step, of any known kind. Nothing else of a status is kept, however large it is.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use crate::kind;
 
-/// Members of a status that any kind's facts are read of.
-static TOLD: LazyLock<HashSet<&str>> = LazyLock::new(|| kind::told_members().collect());
+/// The members of a status that facts of any kind are read from.
+static PHASE_MEMBERS: LazyLock<HashSet<&str>> = LazyLock::new(|| kind::fact_members().collect());
 
-/// The members of a `status` that facts are read of.
+/// The members of one `status` that facts may be read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Phases(Value);
 
 impl Phases {
-    /// As members of a status.
+    /// The members, as an object.
     pub(crate) fn status(&self) -> &Value {
         &self.0
     }
@@ -26,13 +26,14 @@ impl Phases {
 
 impl<'de> Deserialize<'de> for Phases {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(PhasesVisitor)
     }
 }
 
-struct Members;
+/// Reads the members that are kept.
+struct PhasesVisitor;
 
-impl<'de> Visitor<'de> for Members {
+impl<'de> Visitor<'de> for PhasesVisitor {
     type Value = Phases;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +42,7 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Phases, A::Error> {
         let mut kept = Map::new();
-        while let Some(name) = members.next_key_seed(Name)? {
+        while let Some(name) = members.next_key_seed(MemberName)? {
             match name {
                 Some(name) => drop(kept.insert(name.to_owned(), members.next_value()?)),
                 None => drop(members.next_value::<IgnoredAny>()?),
@@ -51,10 +52,10 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// The name of a member, if it is kept.
-struct Name;
+/// Reads the name of a member, if the member is kept.
+struct MemberName;
 
-impl<'de> DeserializeSeed<'de> for Name {
+impl<'de> DeserializeSeed<'de> for MemberName {
     type Value = Option<&'static str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -62,7 +63,7 @@ impl<'de> DeserializeSeed<'de> for Name {
     }
 }
 
-impl Visitor<'_> for Name {
+impl Visitor<'_> for MemberName {
     type Value = Option<&'static str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +71,7 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(TOLD.get(name).copied())
+        Ok(PHASE_MEMBERS.get(name).copied())
     }
 }
 

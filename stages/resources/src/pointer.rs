@@ -1,4 +1,4 @@
-//! Names members of an object: JSON pointers (RFC 6901) in which `*` is every element of a list or member of an object.
+//! JSON pointers (RFC 6901), in which `*` stands for every element of a list or member of an object.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// What of any object is of the least use to whoever reads a report.
+/// The members of any object that are of least use to readers of reports.
 static FIRST_TO_GO: LazyLock<[Pointer; 2]> = LazyLock::new(|| {
     [
         Pointer::of(&["metadata", "managedFields"]),
@@ -37,17 +37,17 @@ impl Pointer {
         Some(Self(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect()))
     }
 
-    /// Of parts.
+    /// A pointer of these parts.
     pub(crate) fn of(parts: &[&str]) -> Self {
         Self(parts.iter().map(|part| (*part).to_owned()).collect())
     }
 
-    /// What goes first of an object that is too large.
+    /// The members that are cut first from an object that is too large.
     pub(crate) fn first_to_go() -> &'static [Self] {
         &*FIRST_TO_GO
     }
 
-    /// Its parts, when the first of them is `first`: the rest.
+    /// The parts behind the first one, if that is `first`.
     pub(crate) fn below(&self, first: &str) -> Option<&[String]> {
         let (head, rest) = self.0.split_first()?;
         (head == first).then_some(rest)
@@ -59,7 +59,7 @@ impl Pointer {
     }
 }
 
-/// Hands over every value that the parts name, in the object's order.
+/// Gives every value that the parts name to `take`, in the order of the object.
 pub(crate) fn each<'v>(parts: &[String], value: &'v Value, take: &mut impl FnMut(&'v Value)) {
     let Some((first, rest)) = parts.split_first() else { return take(value) };
     match value {
@@ -74,7 +74,7 @@ pub(crate) fn each<'v>(parts: &[String], value: &'v Value, take: &mut impl FnMut
     }
 }
 
-/// Takes away every member that the parts name.
+/// Removes every member that the parts name.
 pub(crate) fn remove(parts: &[String], value: &mut Value) {
     let Some((first, rest)) = parts.split_first() else { return };
     match value {

@@ -13,24 +13,24 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::application::{Application, Applications, Marks, Unread};
+use crate::application::{Application, Applications, LookupError, TrackingMarks};
 use crate::filter::Filter;
 use crate::kind::{KnownKind, NOTHING};
 use crate::nodes::{self, Nodes};
 use crate::state::State;
-use crate::warnings::Warnings;
+use crate::warnings::WarningLimit;
 use crate::{budget, labels, payload, phase};
 
-/// A larger object is worked on in a thread of its own.
+/// The most bytes of an object that is worked on in the calling thread; a larger one gets a thread of its own.
 const SMALL: usize = 32 * 1024;
-/// KiB that the objects that are worked on and their reports may take together, on all routes.
-const HELD: u32 = 48 * 1024;
-/// KiB of [`HELD`] that a route has at least.
-const HELD_AT_LEAST: u32 = 8 * 1024;
+/// The most KiB that objects under work and their reports take, on all routes together.
+const MEMORY_KIB: u32 = 48 * 1024;
+/// The least KiB of [`MEMORY_KIB`] that a route has.
+const MIN_ROUTE_KIB: u32 = 8 * 1024;
 /// How many times its size an object takes while it is worked on.
-const TIMES: usize = 4;
+const MEMORY_FACTOR: usize = 4;
 
-/// What is no object.
+/// The event's body is no JSON object.
 #[derive(Debug, thiserror::Error)]
 #[error("the object cannot be read as JSON")]
 struct Malformed;
@@ -40,61 +40,62 @@ struct Malformed;
 #[error("the process is stopping")]
 struct Stopping;
 
-/// What is reported of one kind.
+/// A kind whose objects are reported.
 #[derive(Debug, Clone)]
-pub struct Reported {
-    /// What is known of it.
+pub struct ReportedKind {
+    /// What the table knows of it.
     pub known: KnownKind,
-    /// Which of its objects; `None` is all.
+    /// Which of its objects are reported; `None`: all.
     pub filter: Option<Filter>,
 }
 
-/// How objects are shown.
+/// What reports contain of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
-    /// Whether who set which member of an object goes along.
+pub struct ReportOptions {
+    /// Whether they contain `metadata.managedFields`.
     pub managed_fields: bool,
-    /// Bytes of an object's text: of a larger one something is cut. Compressed nodes are unpacked up to this size, too.
+    /// The most bytes of an object's text; members of a larger one are cut. Compressed nodes are unpacked up to this size as well.
     pub largest: usize,
 }
 
-/// Whether a route takes what belongs to an application.
+/// Whether a route takes the objects of an application.
 pub type TakesApplication = Arc<dyn Fn(&Application) -> bool + Send + Sync>;
 
-/// Reports objects as they are. Cloning shares everything.
+/// Makes the reports of objects. Cloning shares everything.
 #[derive(Clone)]
 pub struct ResourceEnrichment {
-    inner: Arc<Inner>,
-    held: Arc<Semaphore>,
-    /// Places of it.
+    inner: Arc<Enricher>,
+    /// The KiB that are free for objects under work.
+    memory: Arc<Semaphore>,
+    /// All KiB of `memory`.
     room: u32,
     applications: Option<Applications>,
     takes: Option<TakesApplication>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    /// By what keys call them.
-    kinds: HashMap<String, Reported>,
-    shown: Shown,
+struct Enricher {
+    /// The kinds, by their names in keys.
+    kinds: HashMap<String, ReportedKind>,
+    shown: ReportOptions,
     redactor: Redactor,
-    unanswered: Warnings,
+    unanswered: WarningLimit,
 }
 
-/// What comes of an event.
+/// The reports of an event, and the marks of its object.
 #[derive(Debug)]
-struct Worked {
+struct EnrichedObject {
     enriched: Enriched,
-    /// What the object says of whose it is.
-    marks: Option<Marks>,
+    /// `None`: the event has no object that can be read.
+    marks: Option<TrackingMarks>,
 }
 
-/// An object as it is shown.
+/// An object as reports contain it.
 struct ShownObject {
     object: Value,
     text: String,
     nodes: Option<Nodes>,
-    /// Why it is of no use, if it is.
+    /// Why it is not reported on its own: nothing of it runs, or the filter does not take it.
     unused: Option<Filtered>,
     /// Paths that were cut.
     cut: Vec<String>,
@@ -103,33 +104,37 @@ struct ShownObject {
 impl ResourceEnrichment {
     /// Reports objects of these kinds.
     #[must_use]
-    pub fn new(kinds: impl IntoIterator<Item = Reported>, shown: Shown, redactor: Redactor) -> Self {
+    pub fn new(
+        kinds: impl IntoIterator<Item = ReportedKind>,
+        shown: ReportOptions,
+        redactor: Redactor,
+    ) -> Self {
         let kinds = kinds.into_iter().map(|kind| (kind.known.name.clone(), kind)).collect();
-        let inner = Inner { kinds, shown, redactor, unanswered: Warnings::default() };
-        let held = Arc::new(Semaphore::new(HELD as usize));
-        Self { inner: Arc::new(inner), held, room: HELD, applications: None, takes: None }
+        let inner = Enricher { kinds, shown, redactor, unanswered: WarningLimit::default() };
+        let memory = Arc::new(Semaphore::new(MEMORY_KIB as usize));
+        Self { inner: Arc::new(inner), memory, room: MEMORY_KIB, applications: None, takes: None }
     }
 
-    /// And with each the application that it belongs to.
+    /// Adds the application of an object to its reports.
     #[must_use]
     pub fn linked(self, applications: Applications) -> Self {
         Self { applications: Some(applications), ..self }
     }
 
-    /// The same for one of so many routes: what waits for its sink takes no room of another's. With `takes` only what belongs
-    /// to such an application is reported, and what was before.
+    /// The same for one of so many routes, with memory of its own, so that routes do not wait for the sinks of others. With `takes`
+    /// only objects of such applications are reported, and those that were reported before.
     #[must_use]
     pub fn for_route(&self, routes: u32, takes: Option<TakesApplication>) -> Self {
-        let room = (HELD / routes.max(1)).max(HELD_AT_LEAST);
-        Self { held: Arc::new(Semaphore::new(room as usize)), room, takes, ..self.clone() }
+        let room = (MEMORY_KIB / routes.max(1)).max(MIN_ROUTE_KIB);
+        Self { memory: Arc::new(Semaphore::new(room as usize)), room, takes, ..self.clone() }
     }
 
     /// The application that an object belongs to by its marks, if one is found.
     async fn application(
         &self,
         event: &Event,
-        marks: Option<Marks>,
-    ) -> Result<Option<Arc<Application>>, Unread> {
+        marks: Option<TrackingMarks>,
+    ) -> Result<Option<Arc<Application>>, LookupError> {
         match (&self.applications, marks, self.inner.kind(event)) {
             (Some(applications), Some(marks), Some(kind)) => {
                 applications.of(&kind.known, event.key.namespace(), marks).await
@@ -138,13 +143,18 @@ impl ResourceEnrichment {
         }
     }
 
-    /// Bytes that an event takes while it is worked on.
+    /// The bytes that an event takes while it is worked on, about.
     fn needs(&self, event: &Event) -> usize {
         let packed = event.body().is_some_and(|body| nodes::may_be_packed(body));
-        (event.size() + if packed { self.inner.shown.largest } else { 0 }) * TIMES
+        (event.size() + if packed { self.inner.shown.largest } else { 0 }) * MEMORY_FACTOR
     }
 
-    async fn work(&self, event: &Event, known: Option<&Record>, small: bool) -> Result<Worked, StageError> {
+    async fn work(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        small: bool,
+    ) -> Result<EnrichedObject, StageError> {
         if small {
             return self.inner.work(event, known);
         }
@@ -177,18 +187,20 @@ impl Enrich for ResourceEnrichment {
     ) -> Result<Enriched, StageError> {
         let needs = self.needs(event);
         let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, self.room);
-        let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
+        let room = self.memory.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
         attempt.memory.hold(room);
         let mut application = None;
         if let (Some(takes), None) = (&self.takes, known.filter(|known| known.uid == event.uid)) {
-            // Whose it is decides: what is not known is no reason to leave it out.
-            let found = self.application(event, event.body().and_then(|body| Marks::read(body))).await;
+            // Where its application cannot be found out, the event is tried again rather than left out.
+            let found =
+                self.application(event, event.body().and_then(|body| TrackingMarks::read(body))).await;
             application = found.map_err(|unread| StageError::retry(unread.0, unread))?;
             if !application.as_ref().is_some_and(|application| takes(application)) {
                 return Ok(self.inner.untaken(event, known));
             }
         }
-        let Worked { mut enriched, marks } = self.work(event, known, needs <= SMALL * TIMES).await?;
+        let EnrichedObject { mut enriched, marks } =
+            self.work(event, known, needs <= SMALL * MEMORY_FACTOR).await?;
         if application.is_none() && !enriched.reports.is_empty() {
             application = self.application(event, marks).await.ok().flatten();
         }
@@ -201,17 +213,17 @@ impl Enrich for ResourceEnrichment {
     }
 }
 
-impl Inner {
-    /// Reads the object's text, once, and enriches.
-    fn work(&self, event: &Event, known: Option<&Record>) -> Result<Worked, StageError> {
+impl Enricher {
+    /// Reads the text of an event's object, and makes its reports.
+    fn work(&self, event: &Event, known: Option<&Record>) -> Result<EnrichedObject, StageError> {
         let object = event.body().and_then(object_of);
         let never_told = known.is_none() && event.coalesced.is_empty();
         if never_told && object.as_ref().is_some_and(|object| self.known(event).is_idle(object)) {
-            // Most ReplicaSets are, and nothing of them is of use to anybody.
-            return Ok(Worked { enriched: Enriched::filtered(labels::IDLE), marks: None });
+            // Most ReplicaSets are idle: they are left out before anything else is done.
+            return Ok(EnrichedObject { enriched: Enriched::filtered(labels::IDLE), marks: None });
         }
-        let marks = object.as_ref().and_then(Marks::of);
-        Ok(Worked { enriched: self.enrich(event, known, object)?, marks })
+        let marks = object.as_ref().and_then(TrackingMarks::of);
+        Ok(EnrichedObject { enriched: self.enrich(event, known, object)?, marks })
     }
 
     fn enrich(
@@ -224,7 +236,7 @@ impl Inner {
             Some(record) if record.uid == event.uid => (Some(record), None),
             other => (None, other),
         };
-        // Its end is told before the life that followed it.
+        // The end of an earlier incarnation is reported before this one.
         let mut reports: Vec<Report> = earlier.map(|record| self.end_of(event, record)).into_iter().collect();
         if event.is_deleted() {
             return Ok(self.deleted(event, known, object, reports));
@@ -258,7 +270,7 @@ impl Inner {
                 return Ok(Enriched::filtered(why));
             }
         }
-        // What was acknowledged when the process was killed, a moment before that was settled, is settled now.
+        // A report that was acknowledged just before the process was killed is settled now.
         let only_settles = is_told && reports.is_empty() && untold.is_empty();
         reports.extend(untold);
         if !only_settles {
@@ -270,28 +282,28 @@ impl Inner {
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch: None })
     }
 
-    /// Of an object that is another's, of which nothing is told but that an earlier life is over that was told of.
+    /// What comes of an object of another application: only the end of an earlier incarnation that was reported.
     fn untaken(&self, event: &Event, earlier: Option<&Record>) -> Enriched {
         let reports: Vec<Report> = earlier.map(|record| self.end_of(event, record)).into_iter().collect();
         let filtered = reports.is_empty().then_some(labels::OTHER_APPLICATION);
         Enriched { reports, settle: None, filtered, refetch: None }
     }
 
-    fn kind(&self, event: &Event) -> Option<&Reported> {
+    fn kind(&self, event: &Event) -> Option<&ReportedKind> {
         self.kinds.get(event.key.kind())
     }
 
-    /// What is known of the kind of an object.
+    /// What the table knows of the kind of an object.
     fn known(&self, event: &Event) -> &KnownKind {
         self.kind(event).map_or(&NOTHING, |kind| &kind.known)
     }
 
-    /// The object as it is shown: its text as the API server sent it where nothing of it was changed.
+    /// The object as reports contain it; the text of the API server is kept where nothing was changed.
     fn show(&self, event: &Event, object: Option<Value>) -> Option<ShownObject> {
         let (text, mut object) = (std::str::from_utf8(event.body()?).ok()?, object?);
         let nodes = nodes::unpack(&mut object, self.shown.largest);
         let dropped = !self.shown.managed_fields && drop_managed_fields(&mut object);
-        // What was packed is in the open now: it is redacted like all else.
+        // Nodes are unpacked before this, so that they are redacted too.
         let redacted = self.redactor.value(&mut object);
         let unpacked = nodes.is_some_and(|nodes| nodes != Nodes::Offloaded);
         let unused = self.unused(event, &object);
@@ -306,9 +318,9 @@ impl Inner {
         Some(ShownObject { object, text, nodes, unused, cut })
     }
 
-    /// Why an object is of no use: nothing of it runs, or the filter of its kind does not take it.
+    /// Why an object is not reported on its own: nothing of it runs, or the filter of its kind does not take it.
     fn unused(&self, event: &Event, object: &Value) -> Option<Filtered> {
-        let Reported { known, filter } = self.kind(event)?;
+        let ReportedKind { known, filter } = self.kind(event)?;
         if known.is_idle(object) {
             return Some(labels::IDLE);
         }
@@ -324,16 +336,16 @@ impl Inner {
         }
     }
 
-    /// Of all that a person would call a change.
+    /// The decision digest: of everything whose change a person would call a change.
     fn decision(&self, event: &Event, mut object: Value) -> Digest {
         self.known(event).silence(&mut object);
         Digest::of(object.to_string().as_bytes())
     }
 
-    /// The object as it is, with the phase and the step that it had, if it was of use then.
+    /// The report of a former phase: the object as it is, with the phase and step that a fact tells, if it is to be reported so.
     fn former(&self, event: &Event, seen: &ShownObject, fact: &Fact) -> Option<Report> {
         let mut object = seen.object.clone();
-        if !phase::lay(&fact.body, &mut object) || self.unused(event, &object).is_some() {
+        if !phase::apply(&fact.body, &mut object) || self.unused(event, &object).is_some() {
             return None;
         }
         let body = payload::of(&object.to_string(), false, seen.nodes, &seen.cut);
@@ -342,7 +354,7 @@ impl Inner {
         Some(Report { decision, fact: Some(fact.id), body, ..report })
     }
 
-    /// All that is to be told of a life that is over: the phases that nobody was told of, then its end.
+    /// The reports of an incarnation that is over: its unreported phases, and then its end.
     fn deleted(
         &self,
         event: &Event,
@@ -366,7 +378,7 @@ impl Inner {
                 return Enriched::filtered(why);
             }
             if !had_state {
-                // Nothing is known of it but that it is over: an earlier life, of which more is, is over as well.
+                // Nothing of this incarnation was reported: only the end of an earlier one may be.
                 let filtered = reports.is_empty().then_some(Filtered::NeverReported);
                 return Enriched { reports, settle: None, filtered, refetch: None };
             }
@@ -379,7 +391,7 @@ impl Inner {
         Enriched { reports, settle: None, filtered: None, refetch: None }
     }
 
-    /// The end of an earlier life, of which nothing but its record is left.
+    /// The report of the end of an earlier incarnation, of which only the record is left.
     fn end_of(&self, event: &Event, record: &Record) -> Report {
         let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true, None, &[]);
         let content = Digest::of(&body);
@@ -388,8 +400,8 @@ impl Inner {
     }
 }
 
-/// Reports without those that look as the one after them does, the last of which is `next`: of two states that their times alone
-/// tell apart one is told.
+/// Leaves out reports whose decision digest equals that of the next one (`next` follows the last): two states that differ in times
+/// alone are reported once.
 fn each_once(mut reports: Vec<Report>, mut next: Option<Digest>) -> Vec<Report> {
     for at in (0..reports.len()).rev() {
         let decision = reports[at].decision;
@@ -400,18 +412,18 @@ fn each_once(mut reports: Vec<Report>, mut next: Option<Digest>) -> Vec<Report> 
     reports
 }
 
-/// The object that a text is.
+/// Reads a text that is a JSON object.
 fn object_of(text: &Bytes) -> Option<Value> {
     serde_json::from_slice(text).ok().filter(Value::is_object)
 }
 
-/// Takes away who set which member. `false` when that is not told.
+/// Removes `metadata.managedFields`; `false` if there were none.
 fn drop_managed_fields(object: &mut Value) -> bool {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     metadata.is_some_and(|metadata| metadata.remove("managedFields").is_some())
 }
 
-/// All that is left of an object that is gone.
+/// An object that is gone, as far as its key and record tell it.
 fn stub(event: &Event, state: &State, uid: &str) -> Value {
     let mut metadata = json!({"name": event.key.name(), "uid": uid});
     if !event.key.namespace().is_empty() {

@@ -1,11 +1,11 @@
-//! What is remembered of an object, beside what was acknowledged: this stage's own part of a record.
+//! The state that this stage keeps of an object in its record.
 
 use bytes::Bytes;
 use pipeline_core::Record;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is remembered of one object.
+/// The state of one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     /// `apiVersion`: a deletion that nobody watched is reported with it.
@@ -14,7 +14,7 @@ pub(crate) struct State {
     /// `kind`, for the same.
     #[serde(default)]
     pub(crate) kind: String,
-    /// It was of no use.
+    /// Whether it was not reported on its own, since nothing of it ran or the filter did not take it.
     #[serde(default, rename = "idle")]
     pub(crate) unused: bool,
 }
@@ -25,13 +25,13 @@ impl State {
         Self { api_version: text("apiVersion"), kind: text("kind"), unused }
     }
 
-    /// As it stands in a record.
+    /// The bytes of the state in a record.
     pub(crate) fn encode(&self) -> Bytes {
-        // Texts alone: nothing of it can fail.
+        // Strings and booleans can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default().into()
     }
 
-    /// What a record holds; of one that cannot be read, nothing.
+    /// The state in a record; the default for one that cannot be read.
     pub(crate) fn of(record: &Record) -> Self {
         serde_json::from_slice(&record.state).unwrap_or_default()
     }

@@ -1,19 +1,20 @@
-//! Says the same thing at most once a minute.
+//! Limits a warning to one a minute.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const EVERY: Duration = Duration::from_secs(60);
+/// The least time between two of the same warning.
+const INTERVAL: Duration = Duration::from_secs(60);
 
-/// When something was said last.
+/// When a warning was logged last.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings(Mutex<Option<Instant>>);
+pub(crate) struct WarningLimit(Mutex<Option<Instant>>);
 
-impl Warnings {
-    /// Whether it is time to say it again, which then counts as said.
+impl WarningLimit {
+    /// Whether the warning may be logged now; if so, it counts as logged.
     pub(crate) fn due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= EVERY);
+        let due = last.is_none_or(|last| last.elapsed() >= INTERVAL);
         if due {
             *last = Some(Instant::now());
         }
@@ -27,7 +28,7 @@ mod tests {
 
     #[test]
     fn it_is_said_once_and_then_not_for_a_while() {
-        let warnings = Warnings::default();
+        let warnings = WarningLimit::default();
         assert!(warnings.due() && !warnings.due());
     }
 }

@@ -14,11 +14,11 @@ struct StoredObjects {
 }
 
 #[async_trait]
-impl Objects for StoredObjects {
-    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread> {
+impl ObjectReader for StoredObjects {
+    async fn read(&self, path: &str, wanted: ObjectPart) -> Result<Option<Value>, LookupError> {
         self.asked.lock().unwrap().push(format!("{wanted:?} {path}"));
         match self.away.contains(path) {
-            true => Err(Unread(Reason::Forbidden)),
+            true => Err(LookupError(Reason::Forbidden)),
             false => Ok(self.objects.get(path).cloned()),
         }
     }
@@ -49,8 +49,11 @@ fn tracked_by(kept: &Arc<StoredObjects>, label: Option<&str>) -> Applications {
 
 async fn found(applications: &Applications, resource: &str, metadata: Value) -> Option<String> {
     let object = json!({"spec": {"a": [1]}, "metadata": metadata});
-    let marks = Marks::of(&object).unwrap();
-    assert_eq!(format!("{marks:?}"), format!("{:?}", Marks::read(object.to_string().as_bytes()).unwrap()));
+    let marks = TrackingMarks::of(&object).unwrap();
+    assert_eq!(
+        format!("{marks:?}"),
+        format!("{:?}", TrackingMarks::read(object.to_string().as_bytes()).unwrap())
+    );
     let application = applications.of(&known(resource), "shop", marks).await.unwrap()?;
     Some(format!(
         "{} {} {} {}",
@@ -169,9 +172,9 @@ async fn what_cannot_be_read_is_no_answer() {
     let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "r1"});
     let owned = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
     for body in [&labelled, &labelled, &owned] {
-        let marks = Marks::read(body.as_bytes()).unwrap();
+        let marks = TrackingMarks::read(body.as_bytes()).unwrap();
         let found = applications.of(&known("replicasets.apps"), "shop", marks).await;
-        assert_eq!(found, Err(Unread(Reason::Forbidden)), "{body}");
+        assert_eq!(found, Err(LookupError(Reason::Forbidden)), "{body}");
     }
     assert_eq!(*kept.asked.lock().unwrap(), [format!("Whole {SHOP}"), format!("Metadata {ROLLOUT}")]);
 }

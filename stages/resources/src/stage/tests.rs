@@ -1,19 +1,19 @@
 use pipeline_core::{Change, Key, Settled, Timestamp};
 
 use super::*;
-use crate::application::{Objects, Tracking, Wanted};
+use crate::application::{ObjectPart, ObjectReader, Tracking};
 use crate::known;
 use crate::pointer::{self, Pointer};
 
-const SHOWN: Shown = Shown { managed_fields: true, largest: 1 << 20 };
+const SHOWN: ReportOptions = ReportOptions { managed_fields: true, largest: 1 << 20 };
 
-fn stage() -> Inner {
+fn stage() -> Enricher {
     stage_of(None, SHOWN)
 }
 
 /// With a filter of Rollouts.
-fn stage_of(filter: Option<&str>, shown: Shown) -> Inner {
-    let of = |resource: &str, filter: Option<&str>| Reported {
+fn stage_of(filter: Option<&str>, shown: ReportOptions) -> Enricher {
+    let of = |resource: &str, filter: Option<&str>| ReportedKind {
         known: known(resource),
         filter: filter.map(|text| Filter::compile(text).unwrap()),
     };
@@ -58,7 +58,7 @@ fn acknowledged(known: Option<Record>, enriched: &Enriched) -> Option<Record> {
 }
 
 /// What comes of an event.
-fn worked(stage: &Inner, event: &Event, known: Option<&Record>) -> Result<Enriched, StageError> {
+fn worked(stage: &Enricher, event: &Event, known: Option<&Record>) -> Result<Enriched, StageError> {
     stage.work(event, known).map(|worked| worked.enriched)
 }
 
@@ -242,14 +242,17 @@ fn compressed_nodes_are_shown_and_redacted_and_never_pass_as_they_are() {
 fn an_object_over_the_budget_is_cut_and_says_so_and_managed_fields_go_by_choice() {
     let mut object = rollout("Healthy", 5);
     object["metadata"]["managedFields"] = json!([{"manager": "x".repeat(200)}]);
-    let told = |shown: Shown| {
+    let told = |shown: ReportOptions| {
         let enriched = worked(&stage_of(None, shown), &event("rollout", 5, &object), None).unwrap();
         bodies(&enriched).pop().unwrap()
     };
     assert_eq!(told(SHOWN), json!({"object": object}));
-    assert_eq!(told(Shown { managed_fields: false, ..SHOWN }), json!({"object": rollout("Healthy", 5)}));
+    assert_eq!(
+        told(ReportOptions { managed_fields: false, ..SHOWN }),
+        json!({"object": rollout("Healthy", 5)})
+    );
     let cut = json!({"object": rollout("Healthy", 5), "cut": ["/metadata/managedFields"]});
-    assert_eq!(told(Shown { largest: 300, ..SHOWN }), cut);
+    assert_eq!(told(ReportOptions { largest: 300, ..SHOWN }), cut);
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
     let lines = RECORDED.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let states: Vec<(KnownKind, Value)> =
         lines.map(|line| (known(line["resource"].as_str().unwrap()), line["object"].clone())).collect();
-    let all = states.iter().map(|(known, _)| Reported { known: known.clone(), filter: None });
+    let all = states.iter().map(|(known, _)| ReportedKind { known: known.clone(), filter: None });
     let enrichment = ResourceEnrichment::new(all, SHOWN, Redactor::new(b"k"));
     let stage = Arc::into_inner(enrichment.inner).unwrap();
     let mut records: HashMap<String, Option<Record>> = HashMap::new();
@@ -346,8 +349,8 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
 struct EveryApplication;
 
 #[async_trait]
-impl Objects for EveryApplication {
-    async fn read(&self, _: &str, _: Wanted) -> Result<Option<Value>, Unread> {
+impl ObjectReader for EveryApplication {
+    async fn read(&self, _: &str, _: ObjectPart) -> Result<Option<Value>, LookupError> {
         Ok(Some(json!({"spec": {"project": "retail"}})))
     }
 }
@@ -355,7 +358,7 @@ impl Objects for EveryApplication {
 #[tokio::test]
 async fn a_new_life_of_a_name_is_judged_by_its_own_application_and_the_end_of_the_one_before_is_told() {
     let tracking = Tracking { label: Some("app".to_owned()), namespace: "argocd".to_owned() };
-    let reported = Reported { known: known("rollouts.argoproj.io"), filter: None };
+    let reported = ReportedKind { known: known("rollouts.argoproj.io"), filter: None };
     let all = ResourceEnrichment::new([reported], SHOWN, Redactor::new(b"k"))
         .linked(Applications::new(Arc::new(EveryApplication), tracking));
     let route = all.for_route(1, Some(Arc::new(|application: &Application| application.name == "shop")));
@@ -383,8 +386,8 @@ async fn a_new_life_of_a_name_is_judged_by_its_own_application_and_the_end_of_th
 /// What waits for the sink of one route holds its own room alone.
 #[tokio::test]
 async fn a_route_takes_no_room_of_another() {
-    let reported = Reported { known: known("rollouts.argoproj.io"), filter: None };
-    let shown = Shown { largest: 8 << 20, ..SHOWN };
+    let reported = ReportedKind { known: known("rollouts.argoproj.io"), filter: None };
+    let shown = ReportOptions { largest: 8 << 20, ..SHOWN };
     let all = ResourceEnrichment::new([reported], shown, Redactor::new(b"k"));
     let (slow, quick) = (all.for_route(9, None), all.for_route(9, None));
     let mut object = rollout("Healthy", 5);

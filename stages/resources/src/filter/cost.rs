@@ -1,11 +1,11 @@
-//! What the work of an expression depends on, read off its tree.
+//! The cost of an expression, computed from its syntax tree.
 
 use cel::IdedExpr;
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
 use super::FilterError;
 
-/// What an expression may call, in order.
+/// The functions that an expression may call, sorted.
 pub(super) const FUNCTIONS: [&str; 13] = [
     "bool",
     "bytes",
@@ -21,30 +21,30 @@ pub(super) const FUNCTIONS: [&str; 13] = [
     "type",
     "uint",
 ];
-/// Macros that may stand within each other.
-pub(super) const MACROS: usize = 3;
+/// The most macros within one another.
+pub(super) const MAX_MACROS: usize = 3;
 
-/// How the work of an expression grows with the lists of an object.
+/// How the steps of an evaluation grow with the lists of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Nodes of its tree.
+pub(super) struct ExpressionCost {
+    /// The nodes of its tree.
     nodes: usize,
-    /// Macros within each other.
+    /// How deep its macros stand within one another.
     macros: usize,
 }
 
-impl Shape {
-    /// Of a tree.
+impl ExpressionCost {
+    /// The cost of a tree, whose names and macros are checked.
     pub(super) fn of(tree: &IdedExpr) -> Result<Self, FilterError> {
         if let Some(what) = no_condition(&tree.expr) {
             return Err(FilterError::NoCondition(what));
         }
-        let mut walk = Walk { names: vec!["object"], nodes: 0, deepest: 0 };
+        let mut walk = ExpressionWalk { names: vec!["object"], nodes: 0, deepest: 0 };
         walk.expression(tree, 0)?;
         Ok(Self { nodes: walk.nodes, macros: walk.deepest })
     }
 
-    /// More steps than are made for an object whose longest list has so many members.
+    /// An upper bound of the steps for an object whose longest list has so many members.
     pub(super) fn steps(self, longest: usize) -> usize {
         // Lists that are written in the expression itself have fewer members than it has nodes.
         let longest = longest.max(self.nodes);
@@ -52,7 +52,7 @@ impl Shape {
     }
 }
 
-/// What a tree is that can never be true or false.
+/// The type of a tree that can never be true or false.
 fn no_condition(tree: &Expr) -> Option<&'static str> {
     match tree {
         Expr::List(_) => Some("list"),
@@ -64,14 +64,15 @@ fn no_condition(tree: &Expr) -> Option<&'static str> {
     }
 }
 
-struct Walk<'e> {
-    /// What may be named here.
+/// Counts the nodes of a tree, and checks its names and macros.
+struct ExpressionWalk<'e> {
+    /// The variables that are in scope.
     names: Vec<&'e str>,
     nodes: usize,
     deepest: usize,
 }
 
-impl<'e> Walk<'e> {
+impl<'e> ExpressionWalk<'e> {
     fn expression(&mut self, tree: &'e IdedExpr, macros: usize) -> Result<(), FilterError> {
         self.nodes += 1;
         match &tree.expr {
@@ -104,10 +105,10 @@ impl<'e> Walk<'e> {
         }
     }
 
-    /// What it goes over is worked out once for each turn of the macros around it, what it does for each of its members.
+    /// Its range is evaluated once for each iteration of the macros around it, its steps for each member of the range.
     fn comprehension(&mut self, of: &'e ComprehensionExpr, macros: usize) -> Result<(), FilterError> {
         let within = macros + 1;
-        if within > MACROS {
+        if within > MAX_MACROS {
             return Err(FilterError::Macros);
         }
         self.deepest = self.deepest.max(within);
@@ -126,7 +127,7 @@ impl<'e> Walk<'e> {
     }
 }
 
-/// Whether what a macro goes over is no longer than what stands in the object, or in the expression.
+/// Whether the range of a macro is no longer than a list of the object or of the expression.
 fn is_range(tree: &Expr) -> bool {
     match tree {
         Expr::Ident(_) | Expr::List(_) | Expr::Map(_) => true,

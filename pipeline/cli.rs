@@ -24,17 +24,19 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use stages_remote::RemoteCommand;
 
-pub(crate) use self::arguments::app_proxy::OnAppProxy;
-pub(crate) use self::arguments::ask::{Ask, Distributed, OfRoute, ParkedCommand, Place, Which};
-pub(crate) use self::arguments::bus::{BusCommand, BusPlace, BusRole, OnBus, Tapping};
-pub(crate) use self::arguments::git::{
-    Applications, Changed, Commits, GitCommand, ManifestsOf, OfRepository, OnGit, Output,
+pub(crate) use self::arguments::app_proxy::AppProxyRoleArgs;
+pub(crate) use self::arguments::ask::{
+    DistributionArgs, ParkedCommand, ReplayArgs, ReporterArgs, ReporterCommand, RouteArgs,
 };
-pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
-pub(crate) use self::arguments::router::OnRouter;
+pub(crate) use self::arguments::bus::{BusArgs, BusCommand, BusCommands, BusRole, TapArgs};
+pub(crate) use self::arguments::git::{
+    ApplicationsArgs, ChangedArgs, CommitsArgs, GitArgs, GitCommand, GitOutput, ManifestsArgs, RepositoryArgs,
+};
+pub(crate) use self::arguments::platform::{PlatformArgs, PlatformCommand, TokenCommand};
+pub(crate) use self::arguments::router::RouterArgs;
 pub(crate) use self::arguments::secrets::SecretsCommand;
-pub(crate) use self::arguments::source_server::{OnSourceServer, SourceServerCommand};
-pub(crate) use self::arguments::tunnel::{OnTunnelClient, OnTunnelServer};
+pub(crate) use self::arguments::source_server::{SourceServerArgs, SourceServerCommand};
+pub(crate) use self::arguments::tunnel::{TunnelClientArgs, TunnelServerArgs};
 pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
     ValuesCommand,
@@ -191,19 +193,19 @@ pub(crate) enum Command {
     /// Report the live state of other objects: Rollouts, ReplicaSets, Workflows and whatever else is asked for.
     #[command(after_help = RESOURCE_REPORTER)]
     ResourceReporter(Box<ResourceSettings>),
-    Platform(Box<OnPlatform>),
-    Router(Box<OnRouter>),
-    AppProxy(Box<OnAppProxy>),
-    SourceServer(Box<OnSourceServer>),
+    Platform(Box<PlatformArgs>),
+    Router(Box<RouterArgs>),
+    AppProxy(Box<AppProxyRoleArgs>),
+    SourceServer(Box<SourceServerArgs>),
     /// Say after each sync which commits changed an application.
     #[command(after_help = CHANGE_REVISION)]
     ChangeRevision(Box<Settings>),
-    TunnelServer(Box<OnTunnelServer>),
-    TunnelClient(Box<OnTunnelClient>),
+    TunnelServer(Box<TunnelServerArgs>),
+    TunnelClient(Box<TunnelClientArgs>),
     #[command(flatten)]
-    Ask(Ask),
+    ReporterCommand(ReporterCommand),
     #[command(flatten)]
-    OnBus(OnBus),
+    BusCommands(BusCommands),
     #[command(flatten)]
     Remote(RemoteCommand),
     /// Print, check or describe the settings.
@@ -220,7 +222,7 @@ pub(crate) enum Command {
     /// Print what would leave the process of a manifest, an Application, or any text.
     #[command(after_help = REDACT)]
     Redact(Redact),
-    Git(OnGit),
+    Git(GitArgs),
     /// Say everything that is wrong with values of the chart, before they are installed.
     Validate(Validate),
     /// Make values of the chart of another chart's.

@@ -13,9 +13,9 @@ fn main() -> ExitCode {
     let variables = config::variables();
     cli::completion::answer(&variables);
     let done = match cli::Cli::read(&variables) {
-        cli::Command::Ask(ask) => cli::ask::run(&ask, &variables),
+        cli::Command::ReporterCommand(command) => cli::ask::run(&command, &variables),
         cli::Command::Remote(command) => return cli::remote::run(&command, &variables),
-        cli::Command::OnBus(command) => cli::bus::run(&command, &variables),
+        cli::Command::BusCommands(command) => cli::bus::run(&command, &variables),
         cli::Command::Config(command) => return config::run(&command, &variables),
         cli::Command::Validate(given) => cli::values::validate(&given),
         cli::Command::Values(command) => cli::values::convert(&command),

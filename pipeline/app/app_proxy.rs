@@ -14,7 +14,7 @@ use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig,
 use super::build;
 use super::pages::Pages;
 use super::repositories;
-use crate::cli::OnAppProxy;
+use crate::cli::AppProxyRoleArgs;
 use crate::config::{Config, Variables};
 
 /// Connections at a time.
@@ -28,7 +28,7 @@ const LARGEST: usize = 1 << 20;
 ///
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
-pub(crate) fn command(given: &OnAppProxy, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &AppProxyRoleArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     super::serve(&given.given(), variables, async |config, stop| Box::pin(run(config, stop)).await)
 }
 

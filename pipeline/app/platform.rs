@@ -27,7 +27,7 @@ use stages_platform_store::{
     runtime_id, tokens,
 };
 
-use crate::cli::{OnPlatform, PlatformCommand, TokenCommand, print, single_thread};
+use crate::cli::{PlatformArgs, PlatformCommand, TokenCommand, print, single_thread};
 use crate::config::{As, Config, Variables};
 
 /// What a backup is called that is named after its moment, which is written as digits in this shape.
@@ -43,7 +43,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// Whatever kept it from being done, with what to do next.
-pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &PlatformArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     let Some(command) = &given.command else { return super::serve(&given.given(), variables, run) };
     let load = |given| Config::load_given(&given, variables);
     single_thread()?.block_on(async {

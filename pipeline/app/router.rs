@@ -7,14 +7,14 @@ use pipeline_core::{Given, Service as _, Shutdown};
 use prometheus::Registry;
 
 use super::pages::Pages;
-use crate::cli::OnRouter;
+use crate::cli::RouterArgs;
 use crate::config::{Config, Variables};
 
 /// Runs it until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
-pub(crate) fn command(given: &OnRouter, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &RouterArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     super::serve(&given.given(), variables, run)
 }
 

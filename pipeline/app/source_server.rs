@@ -15,7 +15,7 @@ use stages_source::{
 };
 
 use super::{build, join, pages, sources};
-use crate::cli::{OnSourceServer, SourceServerCommand, print};
+use crate::cli::{SourceServerArgs, SourceServerCommand, print};
 use crate::config::{Config, Variables};
 
 /// Connections at a time.
@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 1_024;
 ///
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
-pub(crate) fn command(given: &OnSourceServer, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &SourceServerArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     if let Some(SourceServerCommand::Schema) = given.command {
         return print(&format!("{:#}\n", document())).map(|()| ExitCode::SUCCESS);
     }

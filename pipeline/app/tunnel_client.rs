@@ -9,14 +9,14 @@ use prometheus::Registry;
 use stages_tunnel::{ClientConfig, Dial, Name, Times};
 
 use super::pages::Pages;
-use crate::cli::OnTunnelClient;
+use crate::cli::TunnelClientArgs;
 use crate::config::{Config, Variables, set};
 
 /// Runs it until SIGTERM or SIGINT, or until it is refused.
 ///
 /// # Errors
 /// Whatever kept it from starting, with what to do next; and what the server refused it for.
-pub(crate) fn command(given: &OnTunnelClient, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &TunnelClientArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     let host = set(variables, "HOSTNAME").map_or_else(host_name, str::to_owned);
     let variable = |name: &str| set(variables, name).map(str::to_owned);
     super::serve(&given.given(), variables, async |config, stop| {

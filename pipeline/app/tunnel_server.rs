@@ -10,14 +10,14 @@ use stages_tunnel::{Anybody, Credentials, CredentialsFile, PlatformCredentials};
 
 use super::board::Tunnels;
 use super::pages::Pages;
-use crate::cli::OnTunnelServer;
+use crate::cli::TunnelServerArgs;
 use crate::config::{Config, Variables};
 
 /// Runs it until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
-pub(crate) fn command(given: &OnTunnelServer, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn command(given: &TunnelServerArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     super::serve(&given.given(), variables, async |config, stop| run(config, given.single, stop).await)
 }
 

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::values::{Asked, Peers, Shown, client, described, unreached};
+use super::values::{KubeconfigCluster, Peers, PresentedChain, client, described, unreached};
 use super::{AccessShape, CheckAccess, Tier};
 use super::{print, single_thread};
 
@@ -35,7 +35,7 @@ const SAID: &str = "gitops-runtime check access";
 pub(crate) fn run(given: &CheckAccess) -> anyhow::Result<ExitCode> {
     let skips = |tier: Tier| given.skip.contains(&tier);
     let asked = match given.namespace.is_some() && !skips(Tier::Cluster) {
-        true => Asked::find(given.kubeconfig.clone(), given.context.clone())?,
+        true => KubeconfigCluster::find(given.kubeconfig.clone(), given.context.clone())?,
         false => None,
     };
     let why = match (skips(Tier::Cluster), given.namespace.is_some()) {
@@ -50,7 +50,7 @@ pub(crate) fn run(given: &CheckAccess) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let way = Way { authorities, insecure: given.insecure, proxies: Proxies::default() };
-    let here = Here::new(way)?;
+    let here = LocalVisitor::new(way)?;
     let url = given.url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
     let found = pipeline_doctor::access(&Wanted {
         namespace: given.namespace.as_deref(),
@@ -70,14 +70,14 @@ pub(crate) fn run(given: &CheckAccess) -> anyhow::Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A visitor on this machine.
-struct Here {
+/// Makes the requests of a visitor from this machine.
+struct LocalVisitor {
     runtime: Runtime,
     peers: Peers,
     way: Way,
 }
 
-impl Here {
+impl LocalVisitor {
     fn new(way: Way) -> anyhow::Result<Self> {
         Ok(Self { runtime: single_thread()?, peers: Peers::new()?, way })
     }
@@ -86,13 +86,13 @@ impl Here {
         Request { method: "GET", url: url.to_owned(), headers: Vec::new(), body: None, way: &self.way }
     }
 
-    /// Does something with a client of its own, in time.
+    /// Runs `what` with a new client, within [`WITHIN`].
     fn with<T>(
         &self,
         url: &str,
         what: impl AsyncFnOnce(reqwest::Client) -> Result<T, reqwest::Error>,
     ) -> Result<T, Unreached> {
-        let shown = Shown::default();
+        let shown = PresentedChain::default();
         let client = client(&self.request(url), &shown)?;
         match self.runtime.block_on(async { timeout(WITHIN, what(client)).await }) {
             Ok(Ok(done)) => Ok(done),
@@ -108,7 +108,7 @@ impl Here {
     }
 }
 
-impl Visitor for Here {
+impl Visitor for LocalVisitor {
     fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Unreached> {
         let found = self.runtime.block_on(async { timeout(WITHIN, lookup_host((host, 0))).await });
         let mut addresses: Vec<IpAddr> = found

@@ -27,41 +27,41 @@ use serde::de::DeserializeOwned;
 
 use self::client::{Reporter, ResponseBody};
 pub(crate) use self::sentence::filtered as why;
-use crate::cli::{Ask, OfRoute, Place, block_on};
+use crate::cli::{ReporterArgs, ReporterCommand, RouteArgs, block_on};
 use crate::config::Variables;
 
 /// Asks, and prints the answer.
 ///
 /// # Errors
 /// Whatever kept it from an answer, with what to do next.
-pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(ask: &ReporterCommand, variables: &Variables) -> anyhow::Result<ExitCode> {
     block_on(answer(ask, variables))
 }
 
-async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
+async fn answer(ask: &ReporterCommand, variables: &Variables) -> anyhow::Result<ExitCode> {
     match ask {
-        Ask::Distribution(asked) => distribution::run(asked, variables).await,
-        Ask::Explain { app, on } => {
+        ReporterCommand::Distribution(asked) => distribution::run(asked, variables).await,
+        ReporterCommand::Explain { app, on } => {
             let named = std::slice::from_ref(app);
             explain::run(&Reporter::find_of(named, on, variables).await?, app, on.place.json).await
         }
-        Ask::Parked(command) => parked::run(command, variables).await,
-        Ask::Replay { which, whole, on } => {
+        ReporterCommand::Parked(command) => parked::run(command, variables).await,
+        ReporterCommand::Replay { which, whole, on } => {
             let reporter = Reporter::find_of(&which.app, on, variables).await?;
             replay::run(&reporter, which, *whole, on.place.json).await
         }
-        Ask::Status { watch, place } => {
+        ReporterCommand::Status { watch, place } => {
             status::run(&Reporter::find(place, variables).await?, *watch, place.json).await
         }
-        Ask::Tail { app, shard, step, on } => {
-            let wanted = tail::Wanted { apps: app, shards: shard, steps: step };
+        ReporterCommand::Tail { app, shard, step, on } => {
+            let wanted = tail::TailFilter { apps: app, shards: shard, steps: step };
             tail::run(&Reporter::find_of(app, on, variables).await?, &wanted, on.place.json).await
         }
-        Ask::Top { once, limit, on } => {
-            let wanted = top::Wanted { once: *once, limit: *limit, json: on.place.json };
+        ReporterCommand::Top { once, limit, on } => {
+            let wanted = top::TopOptions { once: *once, limit: *limit, json: on.place.json };
             top::run(&Reporter::find_of(&[], on, variables).await?, wanted, variables).await
         }
-        Ask::Verify { dry_run, within, on } => {
+        ReporterCommand::Verify { dry_run, within, on } => {
             let options =
                 VerifyOptions { dry: *dry_run, seconds: within.as_secs(), ..VerifyOptions::default() };
             verify::run(&Reporter::find_of(&[], on, variables).await?, options, on.place.json).await

@@ -1,4 +1,4 @@
-//! What a command waits in that asks somebody: one thread.
+//! The asynchronous runtime of commands, which has one thread.
 
 use std::io;
 use std::process::ExitCode;
@@ -6,19 +6,19 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use tokio::runtime::{Builder, Runtime};
 
-/// A runtime of one thread, in a process that speaks TLS.
+/// A runtime of one thread; TLS is set up for the process.
 ///
 /// # Errors
-/// When the system gives none.
+/// If the runtime cannot be started.
 pub(crate) fn single_thread() -> anyhow::Result<Runtime> {
     stages_client::install_crypto();
     Builder::new_current_thread().enable_all().build().context("start the runtime")
 }
 
-/// Answers, and waits for nothing that still goes on then. Whoever reads no further has read enough.
+/// Runs a command to its end, without waiting for tasks that are left then. A broken pipe of standard output is no failure.
 ///
 /// # Errors
-/// Whatever kept it from an answer.
+/// The error of the command.
 pub(crate) fn block_on(answer: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = single_thread()?;
     let done = runtime.block_on(answer);

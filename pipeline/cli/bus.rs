@@ -19,36 +19,38 @@ use serde::Serialize;
 use crate::app;
 use crate::cli::ask::say;
 use crate::cli::ask::show::count;
-use crate::cli::{BusCommand, BusPlace, BusRole, OnBus, block_on};
+use crate::cli::{BusArgs, BusCommand, BusCommands, BusRole, block_on};
 use crate::config::{Bus, Config, LogLevel, Variables};
 
 /// Runs one of the commands.
 ///
 /// # Errors
-/// Whatever kept it from being done, with what to do next.
-pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+/// Why the command failed, with what to do next.
+pub(crate) fn run(command: &BusCommands, variables: &Variables) -> anyhow::Result<ExitCode> {
     block_on(answer(command, variables))
 }
 
-async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+async fn answer(command: &BusCommands, variables: &Variables) -> anyhow::Result<ExitCode> {
     match command {
-        OnBus::Bus(BusCommand::Check { place }) => {
-            check::run(&Reached::at(place, variables).await?, place.json).await
+        BusCommands::Bus(BusCommand::Check { place }) => {
+            check::run(&BusConnection::at(place, variables).await?, place.json).await
         }
-        OnBus::Bus(BusCommand::Show { place }) => {
-            show::run(&Reached::at(place, variables).await?, place.json).await
+        BusCommands::Bus(BusCommand::Show { place }) => {
+            show::run(&BusConnection::at(place, variables).await?, place.json).await
         }
-        OnBus::Tap(tapping) => tap::run(&Reached::at(&tapping.place, variables).await?, tapping).await,
+        BusCommands::Tap(tapping) => {
+            tap::run(&BusConnection::at(&tapping.place, variables).await?, tapping).await
+        }
     }
 }
 
-/// Who keeps the stream of reports so full that its oldest are discarded. What is discarded at once is a sixteenth of it.
+/// The durable that keeps the stream of reports so full that its oldest messages are discarded, a sixteenth of the stream at once.
 fn behind(show: &Show) -> Option<String> {
     show.reports.as_ref().filter(|reports| is_full(reports))?;
     furthest(show, true).map(|durable| format!("durable {}", durable.name))
 }
 
-/// Who keeps the stream of events so full that it refuses what is watched, and by how much.
+/// The durable that keeps the stream of events so full that it refuses messages, and how far it is behind.
 fn refusing(show: &Show) -> Option<String> {
     show.stream.as_ref().filter(|stream| is_full(stream))?;
     let Some(durable) = furthest(show, false) else { return Some("it has no durable".to_owned()) };
@@ -57,7 +59,7 @@ fn refusing(show: &Show) -> Option<String> {
     Some(format!("durable {} is furthest behind, by {behind}{nobody}", durable.name))
 }
 
-/// Whether an eighth is left at most: one more message may find no room.
+/// Whether at most an eighth of a stream is free, so that one more message may not fit.
 fn is_full(stream: &StreamShow) -> bool {
     stream.bytes > stream.max_bytes - stream.max_bytes / 8
 }
@@ -68,16 +70,16 @@ fn furthest(show: &Show, of_reports: bool) -> Option<&DurableShow> {
     show.durables.iter().filter(is_of).max_by_key(|durable| durable.pending + durable.in_flight)
 }
 
-/// A bus that answers, and the settings that say where it is.
-struct Reached {
+/// A connection to the bus, and the settings that say where it is.
+struct BusConnection {
     config: Config,
     bus: JetStream,
-    /// What is watched there.
+    /// The pipeline whose stream and durables are meant.
     pipeline: &'static str,
 }
 
-impl Reached {
-    async fn at(place: &BusPlace, variables: &Variables) -> anyhow::Result<Self> {
+impl BusConnection {
+    async fn at(place: &BusArgs, variables: &Variables) -> anyhow::Result<Self> {
         let mut config = Config::load_given(&place.given(), variables)?;
         let pipeline = match place.role {
             BusRole::Reporter => app::PIPELINE,
@@ -86,7 +88,7 @@ impl Reached {
                 app::CHANGES
             }
         };
-        // What goes well is said by the answer.
+        // Commands print their answers: only warnings are logged.
         if config.log.level != LogLevel::Error {
             config.log.level = LogLevel::Warn;
         }

@@ -16,19 +16,19 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::ask::complain;
-use super::values::{Asked, unreached};
+use super::values::{KubeconfigCluster, unreached};
 use super::{AccessShape, Check, CheckCommand, print, single_thread};
 
-/// The time one request may take.
-const ANSWER: Duration = Duration::from_secs(5);
-/// Between two requests.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Bytes of an answer that are shown.
-const SHOWN: usize = 2_000;
-/// Nobody knows how an installation is.
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait between two requests.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The most characters of an answer that are shown.
+const MAX_SHOWN: usize = 2_000;
+/// The exit code if the state of an installation is not known.
 const UNSEEN: u8 = 3;
 
-/// Asks until it is ready or the time is over.
+/// Checks an installation, a URL or the way in, as the command says.
 pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
     if let Some(CheckCommand::Access(given)) = &check.command {
         return super::access::run(given);
@@ -40,12 +40,12 @@ pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
     single_thread()?.block_on(ask(check, url))
 }
 
-/// Looks at every part of an installation, until there is nothing to wait for or the time is over.
+/// Checks every part of an installation, until there is nothing to wait for or the time is over.
 fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
     let until = std::time::Instant::now() + check.within;
     let mut waits_for = None;
     loop {
-        let asked = Asked::find(check.kubeconfig.clone(), check.context.clone())?;
+        let asked = KubeconfigCluster::find(check.kubeconfig.clone(), check.context.clone())?;
         let found = pipeline_doctor::installation(&Looked {
             cluster: asked.as_ref().map(|asked| asked as &dyn Cluster).ok_or("there is no kubeconfig"),
             namespace,
@@ -63,12 +63,12 @@ fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
         if let Some(part) = unsettled {
             waiting(&mut waits_for, format!("{} ({})", part.part, part.found));
         }
-        std::thread::sleep(AGAIN);
+        std::thread::sleep(INTERVAL);
     }
 }
 
-/// What an installation ends with, that was waited for or only looked at: 0 when nothing fails, 1 when something does or is not done in
-/// time, 3 when nobody knows.
+/// The exit code of a check: 0 if nothing fails, 1 if something does, or is not done in time where it was waited for, and 3 if the state
+/// is not known.
 fn code(found: &Installation, is_waited_for: bool) -> u8 {
     match (found.failing(), found.is_seen()) {
         (Some(_), _) => 1,
@@ -77,7 +77,7 @@ fn code(found: &Installation, is_waited_for: bool) -> u8 {
     }
 }
 
-/// Says beside the result what is waited for, once until it is something else.
+/// Prints on standard error what is waited for, whenever that changes.
 fn waiting(before: &mut Option<String>, now: String) {
     if before.as_ref() != Some(&now) {
         complain(&format!("waiting: {now}"));
@@ -85,7 +85,7 @@ fn waiting(before: &mut Option<String>, now: String) {
     }
 }
 
-/// An address as it may be shown.
+/// A URL without user and password.
 fn without_user(url: &Url) -> Url {
     let mut url = url.clone();
     // An address without a host has no user either.
@@ -97,7 +97,7 @@ fn without_user(url: &Url) -> Url {
 async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
     let client = reqwest::Client::builder()
         .no_proxy()
-        .timeout(ANSWER)
+        .timeout(TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .context("make an HTTP client")?;
@@ -110,7 +110,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
             Ok(answer) => {
                 let is_ready = answer.status().is_success();
                 let text = answer.text().await.unwrap_or_default();
-                let text: String = text.trim().chars().take(SHOWN).collect();
+                let text: String = text.trim().chars().take(MAX_SHOWN).collect();
                 if is_ready {
                     print(&format!("{text}\n"))?;
                     return Ok(ExitCode::SUCCESS);
@@ -124,7 +124,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
             bail!("{base} {said}");
         }
         waiting(&mut waits_for, format!("{base} {}", said.lines().next().unwrap_or_default()));
-        sleep(AGAIN).await;
+        sleep(INTERVAL).await;
     }
 }
 

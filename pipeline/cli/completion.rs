@@ -14,8 +14,8 @@ use clap_complete::env::Shells;
 use super::{Cli, print};
 use crate::config::{Variables, set};
 
-/// By this variable a shell asks to have a line completed.
-const ASKED: &str = "GITOPS_RUNTIME_COMPLETE";
+/// The variable by which a shell asks to have a line completed.
+const VARIABLE: &str = "GITOPS_RUNTIME_COMPLETE";
 const PROGRAM: &str = "gitops-runtime";
 
 /// A shell that completes.
@@ -29,7 +29,7 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// Prints the script.
+/// Prints the script that makes a shell complete.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -43,12 +43,12 @@ pub(crate) fn run(shell: Shell) -> anyhow::Result<ExitCode> {
     let shell = shells.completer(name).context("there is no such shell")?;
     let mut script = Vec::new();
     let own = completer();
-    shell.write_registration(ASKED, PROGRAM, PROGRAM, &own, &mut script).context("write the script")?;
+    shell.write_registration(VARIABLE, PROGRAM, PROGRAM, &own, &mut script).context("write the script")?;
     print(&String::from_utf8(script).context("write the script")?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the shell calls: as this program was called, so that it is the same one wherever the shell goes.
+/// The program that the script calls: this one, by an absolute path where it was called by a path.
 fn completer() -> String {
     let own = std::env::args_os().next().unwrap_or_else(|| PROGRAM.into());
     let own = Path::new(&own);
@@ -56,11 +56,11 @@ fn completer() -> String {
     own.map_or_else(|| PROGRAM.to_owned(), |own| own.display().to_string())
 }
 
-/// Answers a shell that asks to have a line completed, and ends the process; nobody asked: does nothing.
+/// Answers a shell that asks to have a line completed, and ends the process; does nothing if no shell asked.
 pub(crate) fn answer(variables: &Variables) {
-    if set(variables, ASKED).is_none() {
+    if set(variables, VARIABLE).is_none() {
         return;
     }
     stages_remote::complete_with(super::remote::environment(variables));
-    CompleteEnv::with_factory(Cli::command).var(ASKED).complete();
+    CompleteEnv::with_factory(Cli::command).var(VARIABLE).complete();
 }

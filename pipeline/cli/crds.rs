@@ -13,7 +13,7 @@ use pipeline_doctor::Cluster as _;
 use serde_json::{Value, json};
 
 use super::print;
-use super::values::Asked;
+use super::values::KubeconfigCluster;
 use super::{Adopt, CrdsCommand};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -23,7 +23,7 @@ const NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Runs the command.
 pub(crate) fn run(command: &CrdsCommand) -> anyhow::Result<ExitCode> {
     let CrdsCommand::Adopt(adopt) = command;
-    let cluster = Asked::find(adopt.kubeconfig.clone(), adopt.context.clone())?;
+    let cluster = KubeconfigCluster::find(adopt.kubeconfig.clone(), adopt.context.clone())?;
     let cluster = cluster.context("no cluster was found: give --kubeconfig")?;
     let all = cluster.metadata(DEFINITIONS).map_err(|why| anyhow!(why)).context("list the definitions")?;
     let all = all.unwrap_or_default();

@@ -15,7 +15,7 @@ use stages_git::manifests::manifests;
 use stages_git::walk::{Asked, Change, WalkLimits};
 use stages_git::{Address, Commit, GitRepository, Paths};
 
-use crate::cli::{Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit, print};
+use crate::cli::{ApplicationsArgs, ChangedArgs, CommitsArgs, GitArgs, GitCommand, ManifestsArgs, print};
 use crate::config::Variables;
 
 /// Bytes of the largest file of applications.
@@ -95,7 +95,7 @@ fn is_zero(number: &usize) -> bool {
 ///
 /// # Errors
 /// It cannot be answered; each with what to do next.
-pub(crate) fn run(given: &OnGit, variables: &Variables) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(given: &GitArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     match &given.command {
         GitCommand::Changed(given) => changed(given, variables),
         GitCommand::Commits(given) => commits(given, variables),
@@ -104,7 +104,7 @@ pub(crate) fn run(given: &OnGit, variables: &Variables) -> anyhow::Result<ExitCo
     }
 }
 
-fn listed(given: &ManifestsOf, variables: &Variables) -> anyhow::Result<ExitCode> {
+fn listed(given: &ManifestsArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     let opened = remote::open(&given.repository, &[&given.revision], variables)?;
     let (repository, revision) = (&opened.repository, opened.resolve(&given.revision)?);
     let found = manifests(&repository.snapshot(revision)?, &given.path, given.recurse)?;
@@ -119,7 +119,7 @@ fn listed(given: &ManifestsOf, variables: &Variables) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn commits(given: &Commits, variables: &Variables) -> anyhow::Result<ExitCode> {
+fn commits(given: &CommitsArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     let revisions: Vec<&str> =
         [Some(&*given.revision), given.since.as_deref()].into_iter().flatten().collect();
     let opened = remote::open(&given.repository, &revisions, variables)?;
@@ -182,7 +182,7 @@ fn told(repository: &GitRepository, changes: Vec<Change>) -> anyhow::Result<Vec<
         .collect()
 }
 
-fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
+fn changed(given: &ChangedArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
     if given.applications.files.is_empty() {
         bail!("-f names no file of applications; kubectl get applications -A -o yaml makes one");
     }
@@ -254,7 +254,7 @@ fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
 }
 
 /// How applications call the repository.
-fn address(repository: &GitRepository, given: &Applications) -> anyhow::Result<Address> {
+fn address(repository: &GitRepository, given: &ApplicationsArgs) -> anyhow::Result<Address> {
     match given.url.clone().or_else(|| repository.origin()) {
         Some(url) => Ok(Address::read(&url)),
         None => bail!("the repository has no remote origin: --url says how applications call it"),

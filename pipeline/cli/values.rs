@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use pipeline_doctor::{Around, Cluster, File, Format, Network, Report, Tiers, Unreadable};
 
-pub(super) use self::certificates::{Shown, described};
-pub(super) use self::cluster::Asked;
+pub(super) use self::certificates::{PresentedChain, described};
+pub(super) use self::cluster::KubeconfigCluster;
 pub(super) use self::network::{Peers, client, unreached};
 use super::{Hook, Shape, Tier, Validate, ValuesCommand, print};
 use crate::config;
@@ -34,8 +34,11 @@ pub(crate) fn validate(given: &Validate) -> anyhow::Result<ExitCode> {
     let wanted = |tier: Tier| !given.skip.contains(&tier);
     let tiers =
         Tiers { files: wanted(Tier::Static), cluster: wanted(Tier::Cluster), network: wanted(Tier::Network) };
-    let cluster =
-        if tiers.cluster { Asked::find(given.kubeconfig.clone(), given.context.clone())? } else { None };
+    let cluster = if tiers.cluster {
+        KubeconfigCluster::find(given.kubeconfig.clone(), given.context.clone())?
+    } else {
+        None
+    };
     let files: Vec<(String, Result<File, Unreadable>)> = match &given.release {
         Some(name) => {
             let cluster = cluster.as_ref().context("a release is read from a cluster, and none was found")?;

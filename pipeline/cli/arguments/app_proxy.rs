@@ -26,7 +26,7 @@ Examples:
 /// Do in the cluster what people ask for of Argo CD, Rollouts and Workflows, as far as they may.
 #[derive(Args)]
 #[command(after_help = APP_PROXY)]
-pub(crate) struct OnAppProxy {
+pub(crate) struct AppProxyRoleArgs {
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub(crate) struct OnAppProxy {
     kubeconfig: Option<String>,
 }
 
-impl OnAppProxy {
+impl AppProxyRoleArgs {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
         let own = [

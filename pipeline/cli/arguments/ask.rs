@@ -94,10 +94,10 @@ not.";
 
 /// What is asked of a running reporter.
 #[derive(Subcommand)]
-pub(crate) enum Ask {
+pub(crate) enum ReporterCommand {
     /// Preview what each of a number of replicas would own, and what would move.
     #[command(after_help = DISTRIBUTION)]
-    Distribution(Box<Distributed>),
+    Distribution(Box<DistributionArgs>),
     /// Tell what happened to an application or another object last, and why.
     #[command(after_help = EXPLAIN)]
     Explain {
@@ -105,7 +105,7 @@ pub(crate) enum Ask {
         #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// List, show, replay or drop what the receiver refused for good.
     #[command(subcommand, after_help = PARKED)]
@@ -114,12 +114,12 @@ pub(crate) enum Ask {
     #[command(after_help = REPLAY)]
     Replay {
         #[command(flatten)]
-        which: Which,
+        which: ReplayArgs,
         /// Report all of it, whatever was acknowledged; without this, only what differs
         #[arg(long)]
         whole: bool,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Tell how the reporter stands: shards, queues, what is in flight, the circuit, the ledger.
     #[command(after_help = STATUS)]
@@ -128,7 +128,7 @@ pub(crate) enum Ask {
         #[arg(long)]
         watch: bool,
         #[command(flatten)]
-        place: Place,
+        place: ReporterArgs,
     },
     /// Follow what happens, as it happens.
     #[command(after_help = TAIL)]
@@ -143,7 +143,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "STEP", value_parser = Step::NAMES)]
         step: Vec<String>,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Show what keeps the reporter busy: its hottest and slowest objects, calls, errors, latency, shards.
     #[command(after_help = TOP)]
@@ -155,7 +155,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Compare cluster, ledger and receiver, and report again what differs.
     #[command(after_help = VERIFY)]
@@ -167,7 +167,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = within)]
         within: Duration,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
 }
 
@@ -178,7 +178,7 @@ fn from_1_to(most: u32) -> RangedU64ValueParser<u32> {
 
 /// What is distributed over which replicas.
 #[derive(Args)]
-pub(crate) struct Distributed {
+pub(crate) struct DistributionArgs {
     /// How many replicas there would be, 1 to 256
     #[arg(long, value_name = "NUMBER", value_parser = from_1_to(REPLICAS))]
     pub(crate) replicas: u32,
@@ -198,7 +198,7 @@ pub(crate) struct Distributed {
     #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"], default_value = "table")]
     pub(crate) output: String,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ReporterArgs,
 }
 
 /// What is to be done about what is parked.
@@ -207,7 +207,7 @@ pub(crate) enum ParkedCommand {
     /// List what is parked: which, why, when.
     List {
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Show which reports of an application or another object were refused.
     Show {
@@ -215,7 +215,7 @@ pub(crate) enum ParkedCommand {
         #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Read again what is parked, and report it as it is now.
     Replay {
@@ -226,7 +226,7 @@ pub(crate) enum ParkedCommand {
         #[arg(long, conflicts_with = "apps")]
         all: bool,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
     /// Give up what is parked: it is tried again when it changes, or after a restart.
     Drop {
@@ -237,14 +237,14 @@ pub(crate) enum ParkedCommand {
         #[arg(long, required = true)]
         yes: bool,
         #[command(flatten)]
-        on: OfRoute,
+        on: RouteArgs,
     },
 }
 
 /// What is replayed.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct Which {
+pub(crate) struct ReplayArgs {
     /// An application or another object; may be repeated
     #[arg(long, value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
     pub(crate) app: Vec<String>,
@@ -256,7 +256,7 @@ pub(crate) struct Which {
 /// Where the reporter is asked, and how the answer is shown.
 #[derive(Args)]
 #[command(next_help_heading = "The reporter")]
-pub(crate) struct Place {
+pub(crate) struct ReporterArgs {
     /// Its admin socket
     #[arg(long, value_name = "PATH", conflicts_with_all = ["address", "state"])]
     pub(crate) socket: Option<PathBuf>,
@@ -280,16 +280,16 @@ pub(crate) struct Place {
 /// Where the reporter is asked, and about which of its routes.
 #[derive(Args)]
 #[command(next_help_heading = "The reporter")]
-pub(crate) struct OfRoute {
+pub(crate) struct RouteArgs {
     /// A route of the resource reporter, whose first is called default. Where both reporters run, whatever names a route is asked of
     /// the resource reporter, and without one, what names no object of another kind of the reporter of applications
     #[arg(long, value_name = "NAME")]
     pub(crate) route: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ReporterArgs,
 }
 
-impl Place {
+impl ReporterArgs {
     /// What the flags say of the settings.
     pub(crate) fn given(&self) -> Given {
         let state = self.state.iter();

@@ -34,13 +34,13 @@ that `explain` shows. No message is shown, held back or acknowledged: listening 
 
 /// What is done on the bus itself.
 #[derive(Subcommand)]
-pub(crate) enum OnBus {
+pub(crate) enum BusCommands {
     /// Check or show what stands on the bus.
     #[command(subcommand, after_help = BUS)]
     Bus(BusCommand),
     /// Follow what is published on the bus, without the messages themselves.
     #[command(after_help = TAP)]
-    Tap(Box<Tapping>),
+    Tap(Box<TapArgs>),
 }
 
 /// What is asked of the bus.
@@ -50,19 +50,19 @@ pub(crate) enum BusCommand {
     #[command(after_help = BUS)]
     Check {
         #[command(flatten)]
-        place: Box<BusPlace>,
+        place: Box<BusArgs>,
     },
     /// Show stream, durables and buckets: messages, bytes, what is unacknowledged and what is pending.
     #[command(after_help = BUS)]
     Show {
         #[command(flatten)]
-        place: Box<BusPlace>,
+        place: Box<BusArgs>,
     },
 }
 
 /// What is listened to.
 #[derive(Args)]
-pub(crate) struct Tapping {
+pub(crate) struct TapArgs {
     /// What is watched, or what was acknowledged; without it, both
     #[arg(long, value_name = "SOURCE", value_parser = [crate::app::PIPELINE, crate::app::CHANGES, REPORTS])]
     pub(crate) source: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Tapping {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
-    pub(crate) place: BusPlace,
+    pub(crate) place: BusArgs,
 }
 
 /// Those who share their work over the bus.
@@ -91,7 +91,7 @@ pub(crate) enum BusRole {
 /// Where the bus is, and how the answer is shown.
 #[derive(Args)]
 #[command(next_help_heading = "The bus")]
-pub(crate) struct BusPlace {
+pub(crate) struct BusArgs {
     /// Its servers, such as nats://nats:4222
     #[arg(long, value_name = "URL")]
     bus: Option<String>,
@@ -109,7 +109,7 @@ pub(crate) struct BusPlace {
     pub(crate) json: bool,
 }
 
-impl BusPlace {
+impl BusArgs {
     /// What the flags say of the settings.
     pub(crate) fn given(&self) -> Given {
         let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));

@@ -63,13 +63,13 @@ const ELSEWHERE: &str = "Repositories elsewhere";
 pub(crate) enum GitCommand {
     /// Say which applications a pull request changes.
     #[command(after_help = CHANGED)]
-    Changed(Changed),
+    Changed(ChangedArgs),
     /// List the commits that changed paths or applications.
     #[command(after_help = COMMITS)]
-    Commits(Commits),
+    Commits(CommitsArgs),
     /// List the Kubernetes objects of a directory, each with its file and lines.
     #[command(after_help = MANIFESTS)]
-    Manifests(ManifestsOf),
+    Manifests(ManifestsArgs),
     #[command(flatten)]
     Remote(RemoteGit),
 }
@@ -77,14 +77,14 @@ pub(crate) enum GitCommand {
 /// Ask a Git repository which commits and pull requests change which applications; see the Git providers of a runtime.
 #[derive(Args)]
 #[command(after_help = GIT, arg_required_else_help = true)]
-pub(crate) struct OnGit {
+pub(crate) struct GitArgs {
     #[command(subcommand)]
     pub(crate) command: GitCommand,
 }
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
+pub(crate) enum GitOutput {
     /// Columns, for people
     Table,
     /// One JSON document
@@ -97,20 +97,20 @@ pub(crate) enum Output {
 
 /// Which repository, and how what is found is shown.
 #[derive(Args)]
-pub(crate) struct OfRepository {
+pub(crate) struct RepositoryArgs {
     /// The repository: a directory in it, or the address of one elsewhere (https, http, ssh, file)
     #[arg(long, value_name = "DIRECTORY|URL", default_value = ".")]
     pub(crate) repo: String,
     /// How it is shown
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Output,
+    pub(crate) output: GitOutput,
     #[command(flatten)]
-    pub(crate) remote: Elsewhere,
+    pub(crate) remote: FetchArgs,
 }
 
 /// How a repository elsewhere is fetched. A password is given in a file or in GIT_PASSWORD, never as an argument.
 #[derive(Args)]
-pub(crate) struct Elsewhere {
+pub(crate) struct FetchArgs {
     /// Where clones are kept; ~/.cache/gitops-runtime/git if none is given
     #[arg(long, help_heading = ELSEWHERE, value_name = "DIRECTORY")]
     pub(crate) cache: Option<PathBuf>,
@@ -136,7 +136,7 @@ pub(crate) struct Elsewhere {
 
 /// Which applications.
 #[derive(Args)]
-pub(crate) struct Applications {
+pub(crate) struct ApplicationsArgs {
     /// Applications in YAML or JSON, of one document or many; may be repeated. - is standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
@@ -147,11 +147,11 @@ pub(crate) struct Applications {
 
 /// A pull request, and the applications it may change.
 #[derive(Args)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedArgs {
     #[command(flatten)]
-    pub(crate) repository: OfRepository,
+    pub(crate) repository: RepositoryArgs,
     #[command(flatten)]
-    pub(crate) applications: Applications,
+    pub(crate) applications: ApplicationsArgs,
     /// What is merged into
     #[arg(long, value_name = "REVISION")]
     pub(crate) base: String,
@@ -176,11 +176,11 @@ fn within(path: &str) -> Result<String, String> {
 
 /// A span of history, and what is looked for in it.
 #[derive(Args)]
-pub(crate) struct Commits {
+pub(crate) struct CommitsArgs {
     #[command(flatten)]
-    pub(crate) repository: OfRepository,
+    pub(crate) repository: RepositoryArgs,
     #[command(flatten)]
-    pub(crate) applications: Applications,
+    pub(crate) applications: ApplicationsArgs,
     /// The revision whose history is looked at
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub(crate) revision: String,
@@ -203,9 +203,9 @@ pub(crate) struct Commits {
 
 /// A directory of a revision.
 #[derive(Args)]
-pub(crate) struct ManifestsOf {
+pub(crate) struct ManifestsArgs {
     #[command(flatten)]
-    pub(crate) repository: OfRepository,
+    pub(crate) repository: RepositoryArgs,
     /// The revision whose files are read
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub(crate) revision: String,

@@ -43,11 +43,11 @@ Examples:
 /// Receive what reporters report, keep it with its history, and show it.
 #[derive(Args)]
 #[command(after_help = PLATFORM, args_conflicts_with_subcommands = true)]
-pub(crate) struct OnPlatform {
+pub(crate) struct PlatformArgs {
     #[command(subcommand)]
     pub(crate) command: Option<PlatformCommand>,
     #[command(flatten)]
-    place: Place,
+    place: SettingsArgs,
     /// Where everything is served, such as 127.0.0.1:8088
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
@@ -67,14 +67,14 @@ pub(crate) enum PlatformCommand {
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         keep: Option<u32>,
         #[command(flatten)]
-        place: Place,
+        place: SettingsArgs,
     },
     /// Put a backup in the place of a SQLite store whose platform is stopped; what was there is set aside.
     Restore {
         /// The backup; or a directory, whose newest one is taken of those that are named after their moment
         file: PathBuf,
         #[command(flatten)]
-        place: Place,
+        place: SettingsArgs,
     },
 }
 
@@ -91,13 +91,13 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         adopted: bool,
         #[command(flatten)]
-        place: Place,
+        place: SettingsArgs,
     },
     /// List the tokens, each by what it begins with, by runtime and age.
     #[command(after_help = TOKENS)]
     List {
         #[command(flatten)]
-        place: Place,
+        place: SettingsArgs,
     },
     /// Take a token away; a platform that runs refuses it within 10 seconds.
     #[command(after_help = TOKENS)]
@@ -106,14 +106,14 @@ pub(crate) enum TokenCommand {
         #[arg(value_name = "TOKEN")]
         name: String,
         #[command(flatten)]
-        place: Place,
+        place: SettingsArgs,
     },
 }
 
 /// Where the settings are.
 #[derive(Args)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct Place {
+pub(crate) struct SettingsArgs {
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -125,7 +125,7 @@ pub(crate) struct Place {
     state: Option<String>,
 }
 
-impl Place {
+impl SettingsArgs {
     pub(crate) fn given(&self) -> Given {
         let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
         let state =
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-impl OnPlatform {
+impl PlatformArgs {
     /// Of the role.
     pub(crate) fn given(&self) -> Given {
         let mut given = self.place.given();

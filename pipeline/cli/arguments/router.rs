@@ -23,7 +23,7 @@ Examples:
 /// Take requests from outside, and pass each to the service that it is for.
 #[derive(Args)]
 #[command(after_help = ROUTER)]
-pub(crate) struct OnRouter {
+pub(crate) struct RouterArgs {
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct OnRouter {
     workflows_url: Option<String>,
 }
 
-impl OnRouter {
+impl RouterArgs {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
         let own = [

@@ -31,7 +31,7 @@ Examples:
 /// Say which file makes each manifest of an application, which versions it packages, and what its commits are.
 #[derive(Args)]
 #[command(after_help = SOURCE_SERVER)]
-pub(crate) struct OnSourceServer {
+pub(crate) struct SourceServerArgs {
     #[command(subcommand)]
     pub(crate) command: Option<SourceServerCommand>,
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
@@ -61,7 +61,7 @@ pub(crate) enum SourceServerCommand {
     Schema,
 }
 
-impl OnSourceServer {
+impl SourceServerArgs {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
         let own = [

@@ -44,7 +44,7 @@ Examples:
 /// Take visitors for what is behind tunnels, and the clients that open those.
 #[derive(Args)]
 #[command(after_help = SERVER)]
-pub(crate) struct OnTunnelServer {
+pub(crate) struct TunnelServerArgs {
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub(crate) struct OnTunnelServer {
 /// Lead visitors of a tunnel server to one service.
 #[derive(Args)]
 #[command(after_help = CLIENT)]
-pub(crate) struct OnTunnelClient {
+pub(crate) struct TunnelClientArgs {
     /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -104,7 +104,7 @@ pub(crate) struct OnTunnelClient {
     serve: Option<String>,
 }
 
-impl OnTunnelServer {
+impl TunnelServerArgs {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
         let single = [
@@ -127,7 +127,7 @@ impl OnTunnelServer {
     }
 }
 
-impl OnTunnelClient {
+impl TunnelClientArgs {
     /// Whether somebody tries it: the server is named on the command line.
     pub(crate) fn is_tool(&self) -> bool {
         self.to.is_some()

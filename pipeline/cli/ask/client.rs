@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use stages_client::Token;
 use tokio::net::UnixStream;
 
-use super::{OfRoute, Place, complain};
+use super::{ReporterArgs, RouteArgs, complain};
 use crate::config::{self, Config, Variables};
 
 /// Who does not take a connection in this time does not answer.
@@ -54,7 +54,7 @@ impl ResponseBody {
 
 impl Reporter {
     /// Finds the reporter of applications: where the command line says; else by the settings that it was started with.
-    pub(super) async fn find(place: &Place, variables: &Variables) -> anyhow::Result<Self> {
+    pub(super) async fn find(place: &ReporterArgs, variables: &Variables) -> anyhow::Result<Self> {
         Self::find_either(place, false, variables).await
     }
 
@@ -62,7 +62,7 @@ impl Reporter {
     /// its own, and a route is one of that, too, whatever it is called. Where only one of the two runs, it is asked.
     pub(super) async fn find_of(
         names: &[String],
-        on: &OfRoute,
+        on: &RouteArgs,
         variables: &Variables,
     ) -> anyhow::Result<Self> {
         let with_kind = names.iter().any(|name| name.matches('/').count() > 1);
@@ -71,7 +71,11 @@ impl Reporter {
     }
 
     /// The reporter of applications, or that `of_resources`; the other one where it alone runs.
-    async fn find_either(place: &Place, of_resources: bool, variables: &Variables) -> anyhow::Result<Self> {
+    async fn find_either(
+        place: &ReporterArgs,
+        of_resources: bool,
+        variables: &Variables,
+    ) -> anyhow::Result<Self> {
         let settings = Config::load_given(&place.given(), variables);
         let told = place.socket.is_some() || place.address.is_some();
         let config = match settings {

@@ -13,7 +13,7 @@ use pipeline_ownership::sharding::preview::{Preview, Previewed, Question, Way};
 use super::client::{Reporter, whole_key};
 use super::say;
 use super::show::{count, table};
-use crate::cli::{Distributed, Place};
+use crate::cli::{DistributionArgs, ReporterArgs};
 use crate::config::Variables;
 
 /// Bytes of a file of names: some million of them.
@@ -23,8 +23,8 @@ const NAMES_BYTES: u64 = 64 << 20;
 type Application = (Key, Option<u64>);
 
 /// Distributes the applications that a file names, or those of a running reporter.
-pub(super) async fn run(asked: &Distributed, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let Distributed { replicas, from, shards, way, names, output, place } = asked;
+pub(super) async fn run(asked: &DistributionArgs, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let DistributionArgs { replicas, from, shards, way, names, output, place } = asked;
     let text = |number: u32| number.to_string();
     let (replicas, way) = (Some(text(*replicas)), Some(way.clone()));
     let question = Question { replicas, from: from.map(text), shards: shards.map(text), way };
@@ -36,7 +36,7 @@ pub(super) async fn run(asked: &Distributed, variables: &Variables) -> anyhow::R
 }
 
 async fn of_reporter(
-    place: &Place,
+    place: &ReporterArgs,
     variables: &Variables,
     question: &Question,
     json: bool,

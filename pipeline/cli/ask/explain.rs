@@ -10,7 +10,7 @@ use super::print;
 use super::sentence::sentence;
 use super::show::{ago, between, count, span, table, word};
 
-/// Asks and prints.
+/// Asks the reporter, and prints what it explains.
 pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::Result<ExitCode> {
     let key = reporter.key(app).await?;
     let answer = reporter.get_of("explain", &key).await?;
@@ -18,7 +18,7 @@ pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the reporter told, for people; of `route`, where one was named.
+/// The explanation as text; `route` is the one that was asked about, if one was named.
 pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
     let facts = [
         (Counted::of([explained.app.as_str()]).noun(), explained.app.clone()),
@@ -58,7 +58,7 @@ pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
     text
 }
 
-/// The events that the steps are of: each has a trace id, by which `top` and tracing tools know it.
+/// A table of the events that the steps belong to, each with its trace id.
 fn events(explained: &Explained) -> String {
     let mut events: Vec<(&str, Vec<String>)> = Vec::new();
     for moment in explained.steps.iter().filter(|moment| moment.version > 0) {
@@ -129,7 +129,7 @@ fn acknowledged(acknowledged: &AckedState) -> String {
     )
 }
 
-/// What is in doubt of the object's entities.
+/// How many entities are in a state, by a count of the acknowledged state.
 fn doubt(explained: &Explained, of: impl Fn(&AckedState) -> u64, what: &str) -> String {
     match explained.acknowledged.as_ref().map_or(0, of) {
         0 => "nothing".to_owned(),
@@ -137,7 +137,7 @@ fn doubt(explained: &Explained, of: impl Fn(&AckedState) -> u64, what: &str) -> 
     }
 }
 
-/// Under which id a trace backend knows the event that something happened to last.
+/// The trace id of the event that the last step belongs to.
 fn trace(explained: &Explained) -> String {
     let mut traced = explained.steps.iter().map(|moment| &moment.trace);
     let last = traced.rfind(|trace| trace.contains(|digit| digit != '0'));

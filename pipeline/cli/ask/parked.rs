@@ -11,7 +11,7 @@ use super::{complain, print, say};
 use crate::cli::ParkedCommand;
 use crate::config::Variables;
 
-/// Asks and prints, or does.
+/// Lists or shows parked objects, or acts on them.
 pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyhow::Result<ExitCode> {
     match command {
         ParkedCommand::List { on } => {
@@ -27,23 +27,28 @@ pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyho
         ParkedCommand::Replay { apps, all, on } => {
             let reporter = Reporter::find_of(apps, on, variables).await?;
             let apps = if *all { all_of(&reporter).await? } else { apps.clone() };
-            let act =
-                Act { method: Method::POST, last: &["replay"], done: "read again", json: on.place.json };
+            let act = ParkedAction {
+                method: Method::POST,
+                last: &["replay"],
+                done: "read again",
+                json: on.place.json,
+            };
             return each(&reporter, &apps, &act).await;
         }
         ParkedCommand::Drop { apps, on, yes: _ } => {
             let reporter = Reporter::find_of(apps, on, variables).await?;
-            let act = Act { method: Method::DELETE, last: &[], done: "given up", json: on.place.json };
+            let act =
+                ParkedAction { method: Method::DELETE, last: &[], done: "given up", json: on.place.json };
             return each(&reporter, apps, &act).await;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is done to each of several.
-struct Act<'a> {
+/// What is done to each of several parked objects.
+struct ParkedAction<'a> {
     method: Method,
-    /// The end of the path.
+    /// The path behind the key of the object.
     last: &'a [&'a str],
     done: &'a str,
     json: bool,
@@ -54,8 +59,8 @@ async fn all_of(reporter: &Reporter) -> anyhow::Result<Vec<String>> {
     Ok(list.parked.into_iter().map(|parked| parked.app).collect())
 }
 
-/// Does it to each; what fails is told, and the others are done.
-async fn each(reporter: &Reporter, apps: &[String], act: &Act<'_>) -> anyhow::Result<ExitCode> {
+/// Acts on each object. A failure is printed, and the others are acted on all the same.
+async fn each(reporter: &Reporter, apps: &[String], act: &ParkedAction<'_>) -> anyhow::Result<ExitCode> {
     let mut done = Vec::new();
     let mut failed = false;
     for app in apps {

@@ -8,15 +8,15 @@ use pipeline_http::admin::wire::{Replay, Replayed};
 use super::client::{Reporter, said};
 use super::show::count;
 use super::{complain, say};
-use crate::cli::Which;
+use crate::cli::ReplayArgs;
 
-/// Many applications take the reporter longer than an answer does.
-const LONGER: Duration = Duration::from_secs(3600);
+/// How long an answer may take: many applications take longer than other answers do.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Asks for it, and prints how many it will be; 1 when a name is not known.
+/// Asks for the replay, and prints how many objects it is; the exit code is 1 if a name is unknown.
 pub(super) async fn run(
     reporter: &Reporter,
-    which: &Which,
+    which: &ReplayArgs,
     whole: bool,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -25,7 +25,7 @@ pub(super) async fn run(
         app.push(reporter.key(name).await?.to_string());
     }
     let replay = Replay { app, since: which.since, whole };
-    let answer = reporter.post(&["replay"], &replay, LONGER).await?;
+    let answer = reporter.post(&["replay"], &replay, TIMEOUT).await?;
     let replayed: Replayed = answer.read()?;
     if json {
         say(&answer.text())?;

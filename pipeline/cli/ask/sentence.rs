@@ -1,10 +1,10 @@
-//! A step as a sentence.
+//! A step of an event as a sentence.
 
 use pipeline_http::admin::wire::{Moment, Step};
 
 use super::show::{count, span, word};
 
-/// What happened, for people.
+/// A step as a sentence.
 pub(super) fn sentence(moment: &Moment) -> String {
     match &moment.step {
         Step::Observed if moment.version == 0 => "seen".to_owned(),

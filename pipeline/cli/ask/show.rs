@@ -1,4 +1,4 @@
-//! How things are shown: tables, spans of time, numbers.
+//! Tables, spans of time and numbers as text.
 
 use comfy_table::{CellAlignment, Table};
 use pipeline_core::Timestamp;
@@ -51,7 +51,7 @@ pub(crate) fn count(number: u64, of: &str) -> String {
     if number == 1 { format!("1 {of}") } else { format!("{number} {of}s") }
 }
 
-/// A word of a closed set, for people.
+/// A label of a closed set, with blanks for underscores.
 pub(super) fn word(word: &str) -> String {
     word.replace('_', " ")
 }

@@ -1,4 +1,4 @@
-//! `gitops-runtime status`: how the reporter stands.
+//! `gitops-runtime status`: the state of the reporter, its ledger, circuit and shards.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -10,8 +10,8 @@ use super::client::Reporter;
 use super::say;
 use super::show::{count, size, span, table, word};
 
-/// Between two looks.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How often the status is asked again.
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Clears a terminal, and begins at its top.
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
@@ -58,7 +58,7 @@ struct Figures {
     oldest_unreported_seconds: f64,
 }
 
-/// Asks and prints, once or until Ctrl-C.
+/// Prints the status, once or again and again until Ctrl-C.
 pub(super) async fn run(reporter: &Reporter, watch: bool, json: bool) -> anyhow::Result<ExitCode> {
     if !watch {
         show(reporter, json, "").await?;
@@ -70,7 +70,7 @@ pub(super) async fn run(reporter: &Reporter, watch: bool, json: bool) -> anyhow:
             if let Err(error) = show(reporter, json, before).await {
                 break Err(error);
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(INTERVAL).await;
         }
     };
     tokio::select! {

@@ -1,4 +1,4 @@
-//! `gitops-runtime tail`: what happens, as it happens.
+//! `gitops-runtime tail`: the steps of events, as they happen.
 
 use std::process::ExitCode;
 
@@ -10,25 +10,32 @@ use super::say;
 use super::sentence::sentence;
 use super::show::count;
 
-/// Bytes of a line, far above what one has.
-const LINE_BYTES: usize = 1 << 20;
+/// The most bytes of a line, far above what a line has.
+const MAX_LINE: usize = 1 << 20;
 
-/// Filters; none lets everything through.
-pub(super) struct Wanted<'a> {
+/// Which steps are shown; an empty list shows all.
+pub(super) struct TailFilter<'a> {
     pub(super) apps: &'a [String],
     pub(super) shards: &'a [u32],
     pub(super) steps: &'a [String],
 }
 
-/// Follows until Ctrl-C, which is no error; that the reporter ends is one.
-pub(super) async fn run(reporter: &Reporter, wanted: &Wanted<'_>, json: bool) -> anyhow::Result<ExitCode> {
+/// Follows until Ctrl-C.
+///
+/// # Errors
+/// If the reporter ends before.
+pub(super) async fn run(
+    reporter: &Reporter,
+    wanted: &TailFilter<'_>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     tokio::select! {
         ended = follow(reporter, wanted, json) => ended,
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
     }
 }
 
-async fn follow(reporter: &Reporter, wanted: &Wanted<'_>, json: bool) -> anyhow::Result<ExitCode> {
+async fn follow(reporter: &Reporter, wanted: &TailFilter<'_>, json: bool) -> anyhow::Result<ExitCode> {
     let shards: Vec<String> = wanted.shards.iter().map(ToString::to_string).collect();
     let lists =
         [("app", wanted.apps.join(",")), ("shard", shards.join(",")), ("step", wanted.steps.join(","))];
@@ -38,7 +45,7 @@ async fn follow(reporter: &Reporter, wanted: &Wanted<'_>, json: bool) -> anyhow:
     while let Some(chunk) = response.chunk().await.context("the reporter broke off")? {
         held.extend_from_slice(&chunk);
         let Some(end) = held.iter().rposition(|byte| *byte == b'\n') else {
-            if held.len() > LINE_BYTES {
+            if held.len() > MAX_LINE {
                 bail!("the reporter sends a line without end: is it one?");
             }
             continue;

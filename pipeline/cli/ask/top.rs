@@ -1,4 +1,4 @@
-//! `gitops-runtime top`: what keeps the reporter busy: its hottest and slowest applications, calls, errors, shards.
+//! `gitops-runtime top`: the hottest and slowest applications of the reporter, its calls, errors and shards.
 
 mod screen;
 mod sheet;
@@ -10,29 +10,29 @@ use std::process::ExitCode;
 
 use pipeline_http::admin::wire::Top;
 
-use self::sheet::{Order, Sheet, Trace, View};
+use self::sheet::{Order, Sheet, TraceLength, View};
 use super::client::{Reporter, ResponseBody};
 use super::print;
 use super::show::{span, table};
 use crate::config::{Variables, set};
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    /// Once, as text, although there is a terminal.
+pub(super) struct TopOptions {
+    /// Print it once as text, also on a terminal.
     pub(super) once: bool,
-    /// Applications in each list.
+    /// The most applications of each list.
     pub(super) limit: u32,
     pub(super) json: bool,
 }
 
-/// Shows it until it is told to quit; once where there is no terminal to show it on.
+/// Shows the lists on the terminal until a key ends it, or prints them once where there is no terminal.
 pub(super) async fn run(
     reporter: &Reporter,
-    wanted: Wanted,
+    wanted: TopOptions,
     variables: &Variables,
 ) -> anyhow::Result<ExitCode> {
-    // Whoever cannot be asked is told of on the terminal as it was.
+    // The first answer comes before the terminal is taken over, so that a failure is printed as usual.
     let answer = ask(reporter, wanted.limit).await?;
     let is_plain = set(variables, "TERM").is_none_or(|kind| kind == "dumb");
     if wanted.once || wanted.json || is_plain || !std::io::stdout().is_terminal() {
@@ -52,21 +52,24 @@ async fn ask(reporter: &Reporter, limit: u32) -> anyhow::Result<ResponseBody> {
 fn text(top: &Top) -> String {
     let noun = sheet::counted(top).noun();
     let mut sheets = vec![
-        (format!("hottest {noun}s"), sheet::of(View::Hottest, Order::First, top, Trace::Whole)),
+        (format!("hottest {noun}s"), sheet::of(View::Hottest, Order::First, top, TraceLength::Whole)),
         (
             format!("slowest {noun}s, from the watch to the acknowledgement"),
-            sheet::of(View::Slowest, Order::First, top, Trace::Whole),
+            sheet::of(View::Slowest, Order::First, top, TraceLength::Whole),
         ),
-        (format!("{noun}s by calls of Argo CD"), sheet::of(View::Calls, Order::First, top, Trace::Whole)),
+        (
+            format!("{noun}s by calls of Argo CD"),
+            sheet::of(View::Calls, Order::First, top, TraceLength::Whole),
+        ),
         (
             format!("{noun}s by the time of these calls"),
-            sheet::of(View::Calls, Order::Second, top, Trace::Whole),
+            sheet::of(View::Calls, Order::Second, top, TraceLength::Whole),
         ),
-        (format!("failing {noun}s"), sheet::of(View::Errors, Order::First, top, Trace::Whole)),
-        ("errors".to_owned(), sheet::errors(top, Trace::Whole)),
+        (format!("failing {noun}s"), sheet::of(View::Errors, Order::First, top, TraceLength::Whole)),
+        ("errors".to_owned(), sheet::errors(top, TraceLength::Whole)),
         (
             "latency, with the last events of each bucket".to_owned(),
-            sheet::of(View::Latency, Order::First, top, Trace::Whole),
+            sheet::of(View::Latency, Order::First, top, TraceLength::Whole),
         ),
     ];
     sheets.push(("shards".to_owned(), sheet::shards(top, usize::MAX)));

@@ -12,10 +12,10 @@ use super::client::Reporter;
 use super::print;
 use super::show::{count, span, table};
 
-/// Between two looks at how far it is.
-const LOOK: Duration = Duration::from_secs(1);
-/// Names that are shown of each finding; `--json` has more.
-const SHOWN: usize = 5;
+/// How often the progress is asked for.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The most names that are shown of each finding; `--json` has more.
+const MAX_NAMES: usize = 5;
 
 #[derive(Deserialize)]
 struct Progress {
@@ -24,7 +24,7 @@ struct Progress {
     total: usize,
 }
 
-/// Asks for it, and prints what came of it; 1 when something still differs, or was not looked at.
+/// Asks for a verification, and prints the findings; the exit code is 1 if something still differs, or was not compared.
 pub(super) async fn run(reporter: &Reporter, options: VerifyOptions, json: bool) -> anyhow::Result<ExitCode> {
     let asked = reporter.post(&["verify"], &options, Duration::from_secs(options.seconds));
     let answer = if std::io::stderr().is_terminal() {
@@ -44,10 +44,10 @@ pub(super) async fn run(reporter: &Reporter, options: VerifyOptions, json: bool)
     Ok(if verified.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Shows how far it is, for as long as it is waited for.
+/// Shows the progress until it is dropped.
 async fn tell(reporter: &Reporter) -> std::convert::Infallible {
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(INTERVAL).await;
         let Ok(answer) = reporter.get(&["verify"]).await else { continue };
         let Ok(Some(Progress { step, done, total })) = answer.read::<Option<Progress>>() else { continue };
         match total {
@@ -58,7 +58,7 @@ async fn tell(reporter: &Reporter) -> std::convert::Infallible {
 }
 
 fn progress(text: &str) {
-    // It is only for looking at.
+    // A progress line that cannot be written is no failure.
     let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{text}");
 }
 
@@ -129,7 +129,7 @@ fn text(verified: &Verified, counts: Counted) -> String {
 }
 
 fn names(found: &Found) -> String {
-    let mut names: Vec<&str> = found.keys.iter().take(SHOWN).map(String::as_str).collect();
+    let mut names: Vec<&str> = found.keys.iter().take(MAX_NAMES).map(String::as_str).collect();
     if found.total > names.len() {
         names.push("...");
     }

@@ -1,4 +1,4 @@
-//! `gitops-runtime bus check`: what is absent on the server, or differs from the settings.
+//! `gitops-runtime bus check`: what is missing on the server, or differs from the settings.
 
 use std::process::ExitCode;
 
@@ -7,60 +7,61 @@ use pipeline_bus::jetstream::{Difference, LEDGER};
 use pipeline_ledger::refusing_claims;
 use serde::Serialize;
 
-use super::{Reached, behind, refusing, say_json};
+use super::{BusConnection, behind, refusing, say_json};
 use crate::app;
 use crate::cli::ask::say;
 use crate::cli::ask::show::size;
 
-/// Bytes of one message that the server is to take at least: in them is room for all that is kept of what happened to an object
-/// while the bus took nothing.
-const MESSAGE: usize = 512 << 10;
+/// The least `max_payload` of the server: a message of this size holds everything that is kept of an object while the bus is away.
+const MIN_PAYLOAD: usize = 512 << 10;
 
-/// What is shown as JSON.
+/// The result as JSON.
 #[derive(Serialize)]
-struct Checked<'a> {
-    /// Of a role that follows a reporter: whether one is there and it does.
+struct CheckResult<'a> {
+    /// For a role that may follow a reporter: whether it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     follows: Option<bool>,
-    differences: Vec<Different<'a>>,
+    differences: Vec<JsonDifference<'a>>,
 }
 
-/// One thing that is not as the settings say.
+/// A difference from the settings, as JSON.
 #[derive(Serialize)]
-struct Different<'a> {
+struct JsonDifference<'a> {
     what: &'a str,
     is: &'a str,
     should: &'a str,
 }
 
-impl<'a> Different<'a> {
+impl<'a> JsonDifference<'a> {
     fn of(difference: &'a Difference) -> Self {
         let Difference { what, is, should } = difference;
         Self { what, is, should }
     }
 }
 
-/// Whether the role follows a reporter; `None` where it is not to.
-async fn follows(reached: &Reached) -> anyhow::Result<Option<bool>> {
-    let Some((bus, group)) = app::bus::followed(&reached.config, &reached.bus)? else { return Ok(None) };
+/// Whether the role follows a reporter; `None` for a role that never does.
+async fn follows(connection: &BusConnection) -> anyhow::Result<Option<bool>> {
+    let Some((bus, group)) = app::bus::followed(&connection.config, &connection.bus)? else {
+        return Ok(None);
+    };
     Ok(Some(bus.is_followed(&group, app::PIPELINE).await?))
 }
 
-/// Compares stream, durables, buckets and what refuses shards to replicas with the settings; 1 when something differs.
-pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
+/// Compares the stream, durables, buckets and claims of shards with the settings; the exit code is 1 if something differs.
+pub(super) async fn run(connection: &BusConnection, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "compare what stands on the bus with the settings";
     let durables =
-        pipeline_bus::durables(app::ROUTE, reached.pipeline, reached.config.reporter.sharding.shards());
-    let mut differences = reached.bus.check(&durables).await.context(ACT)?;
-    for bucket in reached.buckets() {
+        pipeline_bus::durables(app::ROUTE, connection.pipeline, connection.config.reporter.sharding.shards());
+    let mut differences = connection.bus.check(&durables).await.context(ACT)?;
+    for bucket in connection.buckets() {
         differences.extend(bucket.check().await.context(ACT)?);
     }
-    let show = reached.bus.show(reached.pipeline).await.context(ACT)?;
-    if show.max_payload < MESSAGE {
+    let show = connection.bus.show(connection.pipeline).await.context(ACT)?;
+    if show.max_payload < MIN_PAYLOAD {
         differences.push(Difference {
             what: "server: max_payload".to_owned(),
             is: show.max_payload.to_string(),
-            should: format!("{MESSAGE} or more"),
+            should: format!("{MIN_PAYLOAD} or more"),
         });
     }
     if let (Some(behind), Some(stream)) = (refusing(&show), &show.stream) {
@@ -80,17 +81,17 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
             should: "read in time".to_owned(),
         });
     }
-    if reached.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
-        // Without a cluster nobody knows whose claims they are: then all count.
-        let sink = app::bus::ledger(&reached.config, reached.pipeline).await.ok();
-        let (bucket, sharding) = (reached.bus.bucket(LEDGER), app::sharding(&reached.config));
+    if connection.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
+        // Without a cluster it is not known whose claims they are: then all count.
+        let sink = app::bus::ledger(&connection.config, connection.pipeline).await.ok();
+        let (bucket, sharding) = (connection.bus.bucket(LEDGER), app::sharding(&connection.config));
         let claims = refusing_claims(&bucket, sink.as_deref(), sharding).await.context(ACT)?;
         differences.extend(claims);
     }
-    if reached.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {
-        differences.extend(reached.bus.refusals().await.context(ACT)?);
+    if connection.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {
+        differences.extend(connection.bus.refusals().await.context(ACT)?);
     }
-    let follows = follows(reached).await.context(ACT)?;
+    let follows = follows(connection).await.context(ACT)?;
     if let Some(follows) = follows.filter(|_| !json) {
         say(match follows {
             true => "bus: change-revision follows the reporter\n",
@@ -98,7 +99,10 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
         })?;
     }
     if json {
-        say_json(&Checked { follows, differences: differences.iter().map(Different::of).collect() })?;
+        say_json(&CheckResult {
+            follows,
+            differences: differences.iter().map(JsonDifference::of).collect(),
+        })?;
     } else if differences.is_empty() {
         say("bus: ok\n")?;
     } else {

@@ -1,4 +1,4 @@
-//! `gitops-runtime bus show`: stream, durables and buckets as they stand on the server.
+//! `gitops-runtime bus show`: the streams, durables and buckets of the server.
 
 use std::process::ExitCode;
 
@@ -6,14 +6,14 @@ use anyhow::Context as _;
 use pipeline_bus::jetstream::{BucketShow, DurableShow, Show, StreamShow};
 use serde::Serialize;
 
-use super::{Reached, behind, refusing, say_json};
+use super::{BusConnection, behind, refusing, say_json};
 use crate::cli::ask::say;
 use crate::cli::ask::show::{count, size, table};
 
-/// What is shown as JSON.
+/// The content of the bus as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+struct BusContent<'a> {
     server: &'a str,
     max_payload: usize,
     stream: Option<Stream<'a>>,
@@ -33,8 +33,8 @@ struct Stream<'a> {
     last: u64,
 }
 
-/// Messages that a durable was not given yet are pending; of those that it was given, so many are unacknowledged, and so
-/// many of these were delivered again. Without a request that waits, nobody consumes it.
+/// A durable, with the messages that it has not delivered yet (pending), that it delivered and that are not acknowledged, and that it
+/// delivered again; and the requests that wait for messages: without any, nobody consumes it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Durable<'a> {
@@ -55,12 +55,12 @@ struct Bucket<'a> {
     last: u64,
 }
 
-/// Shows what stands there; nothing is nothing, and no error.
-pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
+/// Prints the content of the bus; an empty one is no error.
+pub(super) async fn run(connection: &BusConnection, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "ask what stands on the bus";
-    let show = reached.bus.show(reached.pipeline).await.context(ACT)?;
+    let show = connection.bus.show(connection.pipeline).await.context(ACT)?;
     let mut buckets = Vec::new();
-    for bucket in reached.buckets() {
+    for bucket in connection.buckets() {
         buckets.extend(bucket.show().await.context(ACT)?);
     }
     if json {
@@ -71,7 +71,7 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown<'a>(show: &'a Show, buckets: &'a [BucketShow]) -> Shown<'a> {
+fn shown<'a>(show: &'a Show, buckets: &'a [BucketShow]) -> BusContent<'a> {
     let stream = |it: &'a StreamShow| Stream {
         name: &it.name,
         messages: it.messages,
@@ -90,7 +90,7 @@ fn shown<'a>(show: &'a Show, buckets: &'a [BucketShow]) -> Shown<'a> {
     };
     let bucket =
         |it: &'a BucketShow| Bucket { name: &it.stream, keys: it.keys, bytes: it.bytes, last: it.last };
-    Shown {
+    BusContent {
         server: &show.server,
         max_payload: show.max_payload,
         stream: show.stream.as_ref().map(stream),

@@ -1,4 +1,4 @@
-//! `gitops-runtime tap`: what is published on the bus, as it is published, without the messages themselves.
+//! `gitops-runtime tap`: the messages on the bus as they are published, without their payloads.
 
 use std::process::ExitCode;
 
@@ -8,33 +8,33 @@ use pipeline_bus::{BusError, Message};
 use pipeline_core::Timestamp;
 use serde::Serialize;
 
-use super::{Reached, say_json};
-use crate::cli::Tapping;
+use super::{BusConnection, say_json};
+use crate::cli::TapArgs;
 use crate::cli::ask::{complain, say};
 
-/// One message. Nothing of what it carries.
+/// What is shown of one message, without its payload.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
-    /// When it was heard.
+struct TappedLine {
+    /// When it was received.
     at: Timestamp,
-    /// Where it was published; missing where nobody of us publishes.
+    /// The source that published it; `None` for a subject of no source.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<u32>,
     #[serde(flatten)]
-    what: What,
+    what: TappedContent,
     bytes: usize,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum What {
+enum TappedContent {
     #[serde(rename_all = "camelCase")]
     Message {
         kind: &'static str,
-        /// What a report is about: the application, or a resource.
+        /// The entity of a report: the application, or a resource.
         #[serde(skip_serializing_if = "Option::is_none")]
         report: Option<String>,
         app: String,
@@ -42,20 +42,20 @@ enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         trace: Option<String>,
     },
-    /// Its bytes are none that this version reads.
+    /// A message that this version cannot read.
     Unread { problem: String },
 }
 
-/// Follows until Ctrl-C or the last message that was asked for, which is no error.
-pub(super) async fn run(reached: &Reached, asked: &Tapping) -> anyhow::Result<ExitCode> {
+/// Follows until Ctrl-C, or until so many messages were shown as were asked for.
+pub(super) async fn run(connection: &BusConnection, asked: &TapArgs) -> anyhow::Result<ExitCode> {
     tokio::select! {
-        ended = follow(reached, asked) => ended,
+        ended = follow(connection, asked) => ended,
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
     }
 }
 
-async fn follow(reached: &Reached, asked: &Tapping) -> anyhow::Result<ExitCode> {
-    let mut tap = match reached.bus.tap(asked.source.as_deref(), asked.shard).await {
+async fn follow(connection: &BusConnection, asked: &TapArgs) -> anyhow::Result<ExitCode> {
+    let mut tap = match connection.bus.tap(asked.source.as_deref(), asked.shard).await {
         Err(error @ BusError::Gone { .. }) => {
             return Err(error).context("listen to the bus: a reporter makes the stream when it starts");
         }
@@ -79,34 +79,34 @@ async fn follow(reached: &Reached, asked: &Tapping) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether it is of the application that was asked for, where one was.
+/// Whether a message is of the application that was asked for; all are if none was.
 fn is_wanted(tapped: &Tapped, app: Option<&str>) -> bool {
     let Some(app) = app else { return true };
     let Ok(Message { key, .. }) = &tapped.message else { return false };
     if app.contains('/') { key.as_str() == app } else { key.name() == app }
 }
 
-fn line(tapped: &Tapped, at: Timestamp) -> Line {
+fn line(tapped: &Tapped, at: Timestamp) -> TappedLine {
     let subject = tapped.subject.as_ref();
-    Line {
+    TappedLine {
         at,
         source: subject.map(|subject| shown(&subject.source)),
         shard: subject.map(|subject| subject.shard),
         what: match &tapped.message {
-            Ok(message) => What::Message {
+            Ok(message) => TappedContent::Message {
                 kind: message.kind().as_str(),
                 report: message.about().map(|about| shown(&about.report)),
                 app: shown(message.key.as_str()),
                 resource_version: message.version.number(),
                 trace: (message.trace != 0).then(|| format!("{:032x}", message.trace)),
             },
-            Err(error) => What::Unread { problem: error.to_string() },
+            Err(error) => TappedContent::Unread { problem: error.to_string() },
         },
         bytes: tapped.size,
     }
 }
 
-fn text(line: &Line) -> String {
+fn text(line: &TappedLine) -> String {
     let at = line.at.strftime("%H:%M:%S%.3f");
     let (source, shard) = match (&line.source, line.shard) {
         (Some(source), Some(shard)) => (source.as_str(), shard.to_string()),
@@ -114,18 +114,20 @@ fn text(line: &Line) -> String {
     };
     let bytes = line.bytes;
     match &line.what {
-        What::Message { kind, report, app, resource_version, trace } => {
+        TappedContent::Message { kind, report, app, resource_version, trace } => {
             let kind = report.as_ref().map_or((*kind).to_owned(), |report| format!("{kind} {report}"));
             let trace = trace.as_deref().unwrap_or("-");
             format!(
                 "{at}  {source:<12}  {shard:>3}  {kind:<20}  {app}  {resource_version}  {bytes} B  {trace}\n"
             )
         }
-        What::Unread { problem } => format!("{at}  {source:<12}  {shard:>3}  {problem}  {bytes} B\n"),
+        TappedContent::Unread { problem } => {
+            format!("{at}  {source:<12}  {shard:>3}  {problem}  {bytes} B\n")
+        }
     }
 }
 
-/// A name that anybody may have published: what a terminal would obey is escaped.
+/// A published name, with control characters escaped.
 fn shown(name: &str) -> String {
     name.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }

@@ -9,18 +9,18 @@ use anyhow::{Context as _, anyhow};
 use stages_git::remote::{Access, Config, Credential, Credentials, KnownHosts, Scheme};
 use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
 
-use crate::cli::OfRepository;
+use crate::cli::RepositoryArgs;
 use crate::config::Variables;
 
-/// A repository that can be asked, and what the revisions mean that were named.
-pub(super) struct Opened {
+/// A repository, and the commits of the revisions that were named.
+pub(super) struct OpenedRepository {
     pub(super) repository: GitRepository,
     found: BTreeMap<String, Oid>,
-    // What is in use stays in the cache.
+    // Keeps the clones in the cache while they are in use.
     _held: Vec<Checkout>,
 }
 
-impl Opened {
+impl OpenedRepository {
     /// The commit of a revision.
     pub(super) fn resolve(&self, revision: &str) -> anyhow::Result<Oid> {
         match self.found.get(revision) {
@@ -32,10 +32,10 @@ impl Opened {
 
 /// Opens the repository; of one elsewhere these revisions are fetched.
 pub(super) fn open(
-    given: &OfRepository,
+    given: &RepositoryArgs,
     revisions: &[&str],
     variables: &Variables,
-) -> anyhow::Result<Opened> {
+) -> anyhow::Result<OpenedRepository> {
     let is_elsewhere = given.repo.contains("://") || is_scp(&given.repo);
     if !is_elsewhere {
         let repository = GitRepository::open(Path::new(&given.repo)).map_err(|error| match error {
@@ -45,7 +45,7 @@ pub(super) fn open(
             ),
             error => error.into(),
         })?;
-        return Ok(Opened { repository, found: BTreeMap::new(), _held: Vec::new() });
+        return Ok(OpenedRepository { repository, found: BTreeMap::new(), _held: Vec::new() });
     }
     let url = RepositoryUrl::read(&given.repo)?;
     let access = access(given, &url, variables)?;
@@ -71,7 +71,7 @@ pub(super) fn open(
             held.push(checkout);
         }
         let first = held.first().context("no revision was asked for")?;
-        Ok(Opened { repository: first.open()?, found, _held: held })
+        Ok(OpenedRepository { repository: first.open()?, found, _held: held })
     })
 }
 
@@ -101,7 +101,7 @@ fn is_scp(repo: &str) -> bool {
     host.is_some_and(|host| host.contains('@') && !host.contains('/')) && !Path::new(repo).exists()
 }
 
-fn cache(given: &OfRepository, variables: &Variables) -> anyhow::Result<PathBuf> {
+fn cache(given: &RepositoryArgs, variables: &Variables) -> anyhow::Result<PathBuf> {
     if let Some(cache) = &given.remote.cache {
         return Ok(cache.clone());
     }
@@ -112,7 +112,7 @@ fn cache(given: &OfRepository, variables: &Variables) -> anyhow::Result<PathBuf>
         .join("gitops-runtime/git"))
 }
 
-fn access(given: &OfRepository, url: &RepositoryUrl, variables: &Variables) -> anyhow::Result<Access> {
+fn access(given: &RepositoryArgs, url: &RepositoryUrl, variables: &Variables) -> anyhow::Result<Access> {
     let remote = &given.remote;
     let of = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
     let file = |path: &PathBuf| fs::read_to_string(path).with_context(|| format!("read {}", path.display()));

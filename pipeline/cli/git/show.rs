@@ -5,7 +5,7 @@ use stages_git::manifests::Manifests;
 use stages_git::shown;
 
 use super::{ShownChanges, ShownCommit, ShownCommits, short};
-use crate::cli::Output;
+use crate::cli::GitOutput;
 use crate::cli::ask::show::{count, table};
 
 /// Applications that a comment lists: a forge refuses one that is too long.
@@ -13,9 +13,9 @@ const IN_COMMENT: usize = 100;
 /// Paths of an application that people are shown.
 const PATHS: usize = 5;
 
-fn document(of: &impl Serialize, output: Output) -> anyhow::Result<String> {
+fn document(of: &impl Serialize, output: GitOutput) -> anyhow::Result<String> {
     Ok(match output {
-        Output::Yaml => serde_saphyr::to_string(of)?,
+        GitOutput::Yaml => serde_saphyr::to_string(of)?,
         _ => serde_json::to_string_pretty(of)? + "\n",
     })
 }
@@ -61,7 +61,7 @@ fn plain(text: &str) -> String {
     shown(text)
 }
 
-pub(super) fn manifests(found: &Manifests, output: Output) -> anyhow::Result<String> {
+pub(super) fn manifests(found: &Manifests, output: GitOutput) -> anyhow::Result<String> {
     let rows = |each: fn(&str) -> String| -> Vec<Vec<String>> {
         let row = |of: &stages_git::manifests::Manifest| {
             let kind =
@@ -73,15 +73,15 @@ pub(super) fn manifests(found: &Manifests, output: Output) -> anyhow::Result<Str
     };
     let header = ["KIND", "NAMESPACE", "NAME", "FILE"];
     Ok(match output {
-        Output::Json | Output::Yaml => document(found, output)?,
-        Output::Table => {
+        GitOutput::Json | GitOutput::Yaml => document(found, output)?,
+        GitOutput::Table => {
             let mut text = table(4, &header, &rows(plain));
             for unread in &found.unread {
                 text += &format!("not read: {}: {}\n", unread.path, unread.why);
             }
             text
         }
-        Output::Markdown => {
+        GitOutput::Markdown => {
             let mut text = markdown(&["Kind", "Namespace", "Name", "File"], &rows(cell));
             for unread in &found.unread {
                 text += &format!("\nNot read: {}: {}\n", cell(&unread.path), cell(&unread.why));
@@ -99,7 +99,7 @@ fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-pub(super) fn commits(found: &ShownCommits, output: Output) -> anyhow::Result<String> {
+pub(super) fn commits(found: &ShownCommits, output: GitOutput) -> anyhow::Result<String> {
     let rows = |each: fn(&str) -> String| -> Vec<Vec<String>> {
         let mut rows = Vec::new();
         for application in &found.applications {
@@ -133,13 +133,13 @@ pub(super) fn commits(found: &ShownCommits, output: Output) -> anyhow::Result<St
             .push("the clone lacks older history: fetch it with --unshallow to see what is older".to_owned());
     }
     Ok(match output {
-        Output::Json | Output::Yaml => document(found, output)?,
-        Output::Table => {
+        GitOutput::Json | GitOutput::Yaml => document(found, output)?,
+        GitOutput::Table => {
             let header = ["APPLICATION", "COMMIT", "DATE", "AUTHOR", "SUBJECT", "PATHS"];
             let text = table(6, &header, &rows(plain));
             notes.iter().fold(text, |text, note| text + note + "\n")
         }
-        Output::Markdown => {
+        GitOutput::Markdown => {
             let header = ["Application", "Commit", "Date", "Author", "Subject", "Paths"];
             let text = markdown(&header, &rows(cell));
             notes.iter().fold(text, |text, note| text + "\n" + &cell(note) + "\n")
@@ -147,7 +147,7 @@ pub(super) fn commits(found: &ShownCommits, output: Output) -> anyhow::Result<St
     })
 }
 
-pub(super) fn changes(found: &ShownChanges, output: Output) -> anyhow::Result<String> {
+pub(super) fn changes(found: &ShownChanges, output: GitOutput) -> anyhow::Result<String> {
     let all = found.changed.len() + found.unchanged;
     let of = count(all as u64, "application");
     let sum = match found.changed.len() {
@@ -180,8 +180,8 @@ pub(super) fn changes(found: &ShownChanges, output: Output) -> anyhow::Result<St
         found.changed.iter().take(limit).map(row).collect()
     };
     Ok(match output {
-        Output::Json | Output::Yaml => document(found, output)?,
-        Output::Table => {
+        GitOutput::Json | GitOutput::Yaml => document(found, output)?,
+        GitOutput::Table => {
             let header = ["APPLICATION", "PATHS", "COMMITS", "AUTHORS"];
             let text = if found.changed.is_empty() {
                 String::new()
@@ -190,7 +190,7 @@ pub(super) fn changes(found: &ShownChanges, output: Output) -> anyhow::Result<St
             };
             format!("{text}{sum}{elsewhere}\n")
         }
-        Output::Markdown => {
+        GitOutput::Markdown => {
             let mut text = format!("**{sum}**{elsewhere}\n");
             if !found.changed.is_empty() {
                 text += "\n";

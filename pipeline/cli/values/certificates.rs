@@ -20,7 +20,7 @@ pub(in crate::cli) struct Chain {
 
 /// A chain that a verifier fills in while somebody else waits for it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cli) struct Shown(pub(in crate::cli) Arc<Mutex<Chain>>);
+pub(in crate::cli) struct PresentedChain(pub(in crate::cli) Arc<Mutex<Chain>>);
 
 impl Chain {
     /// Each certificate, the peer's own first; one that cannot be read is left out.
@@ -40,19 +40,19 @@ impl Chain {
 
 /// Verifies as another does, and remembers what was shown.
 #[derive(Debug)]
-pub(in crate::cli) struct Watched {
+pub(in crate::cli) struct RecordingVerifier {
     inner: Arc<ServerVerifier>,
     insecure: bool,
-    shown: Shown,
+    shown: PresentedChain,
 }
 
-impl Watched {
-    pub(in crate::cli) fn new(inner: Arc<ServerVerifier>, insecure: bool, shown: &Shown) -> Self {
+impl RecordingVerifier {
+    pub(in crate::cli) fn new(inner: Arc<ServerVerifier>, insecure: bool, shown: &PresentedChain) -> Self {
         Self { inner, insecure, shown: shown.clone() }
     }
 }
 
-impl ServerCertVerifier for Watched {
+impl ServerCertVerifier for RecordingVerifier {
     fn verify_server_cert(
         &self,
         own: &CertificateDer<'_>,

@@ -10,15 +10,15 @@ use tokio::runtime::Runtime;
 
 use crate::cli::single_thread;
 
-/// A cluster, and what its questions wait in.
-pub(crate) struct Asked {
+/// A cluster, and the runtime in which its requests wait.
+pub(crate) struct KubeconfigCluster {
     runtime: Runtime,
     reader: Reader,
-    /// Why it does not answer: it is not asked again, each question would take its time.
+    /// Why it did not answer the first request; it is not asked again, since each request would wait for a timeout.
     away: Option<String>,
 }
 
-impl Asked {
+impl KubeconfigCluster {
     /// The cluster of a kubeconfig, or of the pod; `None` where there is none.
     pub(crate) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
         let runtime = single_thread()?;
@@ -34,21 +34,21 @@ impl Asked {
                 asked.away = asked.get("/version").err().map(|why| format!("offline: {why}"));
                 Ok(Some(asked))
             }
-            // Whoever names a kubeconfig wants that one asked.
+            // A kubeconfig that was named must be usable.
             Err(error) if is_named => Err(error).context("find the cluster"),
             Err(_) => Ok(None),
         }
     }
 }
 
-impl Asked {
+impl KubeconfigCluster {
     /// Merges a patch into the object at a path, or asks what would come of it.
     pub(crate) fn merge(&self, path: &str, patch: &Value, dry: bool) -> Result<Value, QuestionError> {
         self.runtime.block_on(self.reader.merge(path, patch, dry))
     }
 }
 
-impl Cluster for Asked {
+impl Cluster for KubeconfigCluster {
     fn get(&self, path: &str) -> Result<Option<Value>, String> {
         self.away.clone().map_or(Ok(()), Err)?;
         self.runtime.block_on(self.reader.get(path)).map_err(|error| said(&error))

@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::certificates::{Shown, Watched, described};
+use super::certificates::{PresentedChain, RecordingVerifier, described};
 use crate::cli::single_thread;
 
 /// The time one question may take.
@@ -45,7 +45,7 @@ impl Peers {
 
 impl Network for Peers {
     fn ask(&self, request: &Request<'_>) -> Result<PeerResponse, Unreached> {
-        let shown = Shown::default();
+        let shown = PresentedChain::default();
         let client = client(request, &shown)?;
         let answer = self.runtime.block_on(async { timeout(WITHIN, send(&client, request)).await });
         let shown = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,10 @@ fn other(why: &str) -> Unreached {
     Unreached::Other(why.to_owned())
 }
 
-pub(in crate::cli) fn client(request: &Request<'_>, shown: &Shown) -> Result<reqwest::Client, Unreached> {
+pub(in crate::cli) fn client(
+    request: &Request<'_>,
+    shown: &PresentedChain,
+) -> Result<reqwest::Client, Unreached> {
     let Way { authorities, insecure, proxies } = request.way;
     let roots: Vec<CertificateDer<'static>> = match authorities {
         Some(pem) => CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -107,7 +110,7 @@ pub(in crate::cli) fn client(request: &Request<'_>, shown: &Shown) -> Result<req
             .with_safe_default_protocol_versions()
             .map_err(|_| other("TLS cannot be spoken"))?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Watched::new(verifier, *insecure, shown)))
+            .with_custom_certificate_verifier(Arc::new(RecordingVerifier::new(verifier, *insecure, shown)))
             .with_no_client_auth();
         builder = builder.tls_backend_preconfigured(config);
     } else {

@@ -12,14 +12,14 @@ use flate2::read::GzDecoder;
 use pipeline_doctor::{Cluster as _, File};
 use serde_json::Value;
 
-use super::Asked;
+use super::KubeconfigCluster;
 
 /// Bytes of the largest release that is unpacked.
 const LARGEST: u64 = 32 << 20;
 const CHART: &str = "gitops-runtime";
 
 /// Reads the values of the version that is deployed, or else of the newest.
-pub(super) fn read(cluster: &Asked, namespace: &str, name: &str) -> anyhow::Result<File> {
+pub(super) fn read(cluster: &KubeconfigCluster, namespace: &str, name: &str) -> anyhow::Result<File> {
     let act = || format!("read the release {name} in namespace {namespace}");
     // A label's value; whatever else is given names no release.
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {

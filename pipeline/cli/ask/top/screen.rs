@@ -12,19 +12,19 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::super::client::{Reporter, whole_key};
-use super::state::{Act, State};
+use super::state::{KeyAction, State};
 use super::view;
 
-/// Between two looks.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How often the reporter is asked.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// An answer that was asked for.
-enum Answered {
+/// An answer of the reporter.
+enum ReporterAnswer {
     Top(anyhow::Result<Top>),
     Explained(String, anyhow::Result<Explained>),
 }
 
-/// The terminal as it was is what its owner gets back: here, and when something panics ([`ratatui::try_init`]).
+/// The terminal, which is restored once this is dropped, or by [`ratatui::try_init`] if something panics.
 struct Screen(ratatui::DefaultTerminal);
 
 impl Screen {
@@ -39,13 +39,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A terminal that is gone need not be restored.
         let _ = self.0.show_cursor();
         let _ = ratatui::try_restore();
     }
 }
 
-/// Shows `top` and what comes after it, until a key or a signal says that it is enough.
+/// Shows `top` and the answers after it, until a key or a signal ends it.
 pub(super) async fn run(reporter: &Reporter, limit: u32, top: Top, colours: bool) -> anyhow::Result<()> {
     let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
         .map(signal)
@@ -55,41 +55,41 @@ pub(super) async fn run(reporter: &Reporter, limit: u32, top: Top, colours: bool
     let mut state = State::new(top, colours);
     let mut screen = Screen::take()?;
     let mut events = EventStream::new();
-    let mut asked: FuturesUnordered<BoxFuture<'_, Answered>> = FuturesUnordered::new();
-    let mut tick = interval(AGAIN);
+    let mut asked: FuturesUnordered<BoxFuture<'_, ReporterAnswer>> = FuturesUnordered::new();
+    let mut tick = interval(INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         screen.draw(&state)?;
         let act = tokio::select! {
-            _ = any(&mut signals) => Act::Quit,
+            _ = any(&mut signals) => KeyAction::Quit,
             event = events.next() => match event {
                 Some(Ok(Event::Key(key))) => state.key(key),
-                // Another size is drawn as any other change.
-                Some(Ok(_)) => Act::Nothing,
+                // The screen is drawn again at its new size.
+                Some(Ok(_)) => KeyAction::Nothing,
                 Some(Err(error)) => return Err(error).context("read the terminal's keys"),
-                None => Act::Quit,
+                None => KeyAction::Quit,
             },
             Some(answered) = asked.next() => {
                 match answered {
-                    Answered::Top(answer) => state.answered(answer),
-                    Answered::Explained(app, answer) => state.told(&app, answer, reporter.route()),
+                    ReporterAnswer::Top(answer) => state.answered(answer),
+                    ReporterAnswer::Explained(app, answer) => state.told(&app, answer, reporter.route()),
                 }
-                Act::Nothing
+                KeyAction::Nothing
             }
             _ = tick.tick() => match state.paused {
-                true => Act::Nothing,
-                // One that has not answered yet is not asked again.
-                false if asked.is_empty() => Act::Ask,
-                false => Act::Nothing,
+                true => KeyAction::Nothing,
+                // The reporter is not asked again before it has answered.
+                false if asked.is_empty() => KeyAction::Ask,
+                false => KeyAction::Nothing,
             },
         };
         match act {
-            Act::Nothing => {}
-            Act::Ask => {
+            KeyAction::Nothing => {}
+            KeyAction::Ask => {
                 asked.push(look(reporter, limit).boxed());
                 asked.extend(state.explained().map(|app| explain(reporter, app.to_owned()).boxed()));
             }
-            Act::Quit => return Ok(()),
+            KeyAction::Quit => return Ok(()),
         }
     }
 }
@@ -99,16 +99,16 @@ async fn any(signals: &mut [Signal]) {
     next.next().await;
 }
 
-async fn look(reporter: &Reporter, limit: u32) -> Answered {
+async fn look(reporter: &Reporter, limit: u32) -> ReporterAnswer {
     let answer = super::ask(reporter, limit).await;
-    Answered::Top(answer.and_then(|answer| answer.read()))
+    ReporterAnswer::Top(answer.and_then(|answer| answer.read()))
 }
 
-async fn explain(reporter: &Reporter, app: String) -> Answered {
+async fn explain(reporter: &Reporter, app: String) -> ReporterAnswer {
     let answer = async {
         let key = whole_key(&app)?;
         reporter.get_of("explain", &key).await?.read()
     };
     let answer = answer.await;
-    Answered::Explained(app, answer)
+    ReporterAnswer::Explained(app, answer)
 }

@@ -1,4 +1,4 @@
-//! The lists as rows of text, for the terminal and for the pipe.
+//! The lists of `top` as rows of text.
 
 use std::cmp::Reverse;
 
@@ -34,19 +34,19 @@ impl View {
     }
 }
 
-/// By which of its figures a list is ordered.
+/// By which figure a list is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Calls: by their number. The only one of other lists.
+    /// Calls by their number; the only order of other lists.
     First,
-    /// Calls: by their time.
+    /// Calls by their time.
     Second,
 }
 
 /// How much of a trace id is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trace {
-    /// Its first digits, where there is no room: enough to find it in what `explain` shows.
+pub(super) enum TraceLength {
+    /// Its first digits, enough to find it in the output of `explain`.
     Short,
     /// All 32 digits.
     Whole,
@@ -56,7 +56,7 @@ pub(super) enum Trace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sheet {
     pub(super) header: Vec<&'static str>,
-    /// The first columns, which hold text and stand to the left.
+    /// How many columns from the first one hold text, which is aligned to the left.
     pub(super) texts: usize,
     pub(super) rows: Vec<Row>,
 }
@@ -80,7 +80,7 @@ impl Sheet {
 }
 
 /// The list of a view.
-pub(super) fn of(view: View, order: Order, top: &Top, trace: Trace) -> Sheet {
+pub(super) fn of(view: View, order: Order, top: &Top, trace: TraceLength) -> Sheet {
     match view {
         View::Hottest => hottest(top),
         View::Slowest => slowest(top, trace),
@@ -91,7 +91,7 @@ pub(super) fn of(view: View, order: Order, top: &Top, trace: Trace) -> Sheet {
     }
 }
 
-/// What the lists are of.
+/// Whether the lists are of applications or of other objects.
 pub(super) fn counted(top: &Top) -> Counted {
     let seen = top.hottest.iter().map(|hot| hot.app.as_str());
     Counted::of(seen.chain(top.failing.iter().map(|failing| failing.app.as_str())))
@@ -126,10 +126,10 @@ fn hottest(top: &Top) -> Sheet {
     sheet
 }
 
-fn slowest(top: &Top, trace: Trace) -> Sheet {
+fn slowest(top: &Top, trace: TraceLength) -> Sheet {
     let header = [whose(top), "TRACE OF THE SLOWEST", "SHARD", "SLOWEST", "MEAN", "EVENTS", "AGO"];
     let mut sheet = Sheet::new(&header, 2);
-    if trace == Trace::Short {
+    if trace == TraceLength::Short {
         sheet.header[1] = "TRACE";
     }
     for slow in &top.slowest {
@@ -168,7 +168,7 @@ fn calls(list: &[Called], whose: &'static str) -> Sheet {
     sheet
 }
 
-fn failing(top: &Top, trace: Trace) -> Sheet {
+fn failing(top: &Top, trace: TraceLength) -> Sheet {
     let header = [whose(top), "LAST REASON", "ITS TRACE", "SHARD", "FAILED", "PARKED", "AGO"];
     let mut sheet = Sheet::new(&header, 3);
     for failing in &top.failing {
@@ -188,8 +188,8 @@ fn failing(top: &Top, trace: Trace) -> Sheet {
     sheet
 }
 
-/// What failed, by peer and reason.
-pub(super) fn errors(top: &Top, trace: Trace) -> Sheet {
+/// The failures by peer and reason.
+pub(super) fn errors(top: &Top, trace: TraceLength) -> Sheet {
     let last = match counted(top) {
         Counted::Application => "LAST APPLICATION",
         Counted::Object => "LAST OBJECT",
@@ -211,7 +211,7 @@ pub(super) fn errors(top: &Top, trace: Trace) -> Sheet {
     sheet
 }
 
-fn latency(top: &Top, trace: Trace) -> Sheet {
+fn latency(top: &Top, trace: TraceLength) -> Sheet {
     let mut sheet = Sheet::new(&["WITHIN", whose(top), "TRACE", "EVENTS", "TOOK", "AGO"], 3);
     let of = |within: String, count: String, event: &Event| {
         let took = short(event.seconds);
@@ -265,9 +265,9 @@ pub(super) fn shards(top: &Top, most: usize) -> Sheet {
     sheet
 }
 
-/// Within how many seconds this part of the events of the last minutes was acknowledged, as far as the buckets tell;
-/// `None` when there was none, infinite beyond the last bucket.
-pub(super) fn within(top: &Top, part: f64) -> Option<f64> {
+/// The quantile `part` of the seconds until events were acknowledged, as the upper bound of its bucket: infinite beyond the last bucket,
+/// `None` without events.
+pub(super) fn quantile(top: &Top, part: f64) -> Option<f64> {
     let all: u64 = top.latency.iter().map(|bucket| bucket.count).sum();
     let wanted = all as f64 * part;
     let mut so_far = 0;
@@ -278,16 +278,16 @@ pub(super) fn within(top: &Top, part: f64) -> Option<f64> {
     Some(bucket.up_to_seconds.unwrap_or(f64::INFINITY))
 }
 
-/// A sum that is certain, with a mark where it may be more.
+/// A lower bound, with a `+` where the number may be higher.
 fn bounded(at_least: u64, at_most: u64) -> String {
     if at_most > at_least { format!("{at_least}+") } else { at_least.to_string() }
 }
 
-fn shown(trace: &str, how: Trace) -> String {
+fn shown(trace: &str, how: TraceLength) -> String {
     match how {
-        Trace::Whole => trace.to_owned(),
-        // The first digits are those that tracing tools show too.
-        Trace::Short => trace.chars().take(8).collect(),
+        TraceLength::Whole => trace.to_owned(),
+        // Tracing tools show the first digits too.
+        TraceLength::Short => trace.chars().take(8).collect(),
     }
 }
 
@@ -295,7 +295,7 @@ fn ago(at: Timestamp, top: &Top) -> String {
     short(between(at, top.at))
 }
 
-/// A span of time in six characters: columns keep their width.
+/// A span of time in at most six characters.
 pub(super) fn short(seconds: f64) -> String {
     if seconds < 0.001 { "<1 ms".to_owned() } else { span(seconds) }
 }

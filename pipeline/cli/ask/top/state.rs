@@ -1,27 +1,27 @@
-//! What the screen shows, and what keys do to it. No clock, no terminal, no reporter.
+//! The state of the screen, and how keys and answers change it; pure.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use pipeline_http::admin::wire::{Explained, Top};
 
 use super::super::explain;
-use super::sheet::{self, Order, Row, Sheet, Trace, View};
+use super::sheet::{self, Order, Row, Sheet, TraceLength, View};
 
-/// What is to be done after a key.
+/// What the caller does after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum KeyAction {
     Nothing,
     /// Ask the reporter now.
     Ask,
     Quit,
 }
 
-/// What lies over the lists.
+/// What is shown above the lists.
 #[derive(Debug, Default)]
-pub(super) enum Over {
+pub(super) enum Overlay {
     #[default]
     Nothing,
     Help,
-    /// What happened to an application, as far as it was answered.
+    /// The explanation of an application, once it was answered.
     Explain {
         app: String,
         text: String,
@@ -29,19 +29,19 @@ pub(super) enum Over {
     },
 }
 
-/// What the screen shows.
+/// The state of the screen.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) top: Top,
     pub(super) view: View,
     pub(super) order: Order,
-    /// The chosen row, and what it was about: a row that moves stays chosen.
+    /// The index of the chosen row. A row that moves in a new answer stays chosen.
     pub(super) row: usize,
     chosen: Option<Row>,
     pub(super) paused: bool,
-    /// Why the last answer did not come.
+    /// The error of the last request, if it failed.
     pub(super) trouble: Option<String>,
-    pub(super) over: Over,
+    pub(super) overlay: Overlay,
     pub(super) colours: bool,
 }
 
@@ -55,7 +55,7 @@ impl State {
             chosen: None,
             paused: false,
             trouble: None,
-            over: Over::Nothing,
+            overlay: Overlay::Nothing,
             colours,
         };
         state.choose(0);
@@ -63,19 +63,19 @@ impl State {
     }
 
     /// The list that is shown.
-    pub(super) fn sheet(&self, trace: Trace) -> Sheet {
+    pub(super) fn sheet(&self, trace: TraceLength) -> Sheet {
         sheet::of(self.view, self.order, &self.top, trace)
     }
 
     /// The application that is explained.
     pub(super) fn explained(&self) -> Option<&str> {
-        match &self.over {
-            Over::Explain { app, .. } => Some(app),
-            Over::Nothing | Over::Help => None,
+        match &self.overlay {
+            Overlay::Explain { app, .. } => Some(app),
+            Overlay::Nothing | Overlay::Help => None,
         }
     }
 
-    /// The reporter answered, or did not.
+    /// Takes an answer, or why there is none.
     pub(super) fn answered(&mut self, answer: anyhow::Result<Top>) {
         match answer {
             Ok(top) => {
@@ -87,9 +87,9 @@ impl State {
         }
     }
 
-    /// The reporter explained an application, on the route that is asked about, or did not.
+    /// Takes the explanation of an application, or why there is none.
     pub(super) fn told(&mut self, of: &str, answer: anyhow::Result<Explained>, route: Option<&str>) {
-        if let Over::Explain { app, text, .. } = &mut self.over
+        if let Overlay::Explain { app, text, .. } = &mut self.overlay
             && app == of
         {
             *text = match answer {
@@ -99,42 +99,42 @@ impl State {
         }
     }
 
-    /// Does what a key says.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Act {
+    /// Handles a key.
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Act::Nothing;
+            return KeyAction::Nothing;
         }
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Act::Quit;
+            return KeyAction::Quit;
         }
-        match &mut self.over {
-            Over::Explain { first, text, .. } => {
+        match &mut self.overlay {
+            Overlay::Explain { first, text, .. } => {
                 let last = u16::try_from(text.lines().count().saturating_sub(1)).unwrap_or(u16::MAX);
                 match key.code {
-                    KeyCode::Char('q') => return Act::Quit,
+                    KeyCode::Char('q') => return KeyAction::Quit,
                     KeyCode::Up | KeyCode::Char('k') => *first = first.saturating_sub(1),
                     KeyCode::Down | KeyCode::Char('j') => *first = first.saturating_add(1).min(last),
                     KeyCode::PageUp => *first = first.saturating_sub(10),
                     KeyCode::PageDown => *first = first.saturating_add(10).min(last),
                     KeyCode::Home => *first = 0,
                     KeyCode::Char('p') => return self.pause(),
-                    _ => self.over = Over::Nothing,
+                    _ => self.overlay = Overlay::Nothing,
                 }
-                Act::Nothing
+                KeyAction::Nothing
             }
-            Over::Help => {
-                self.over = Over::Nothing;
-                if key.code == KeyCode::Char('q') { Act::Quit } else { Act::Nothing }
+            Overlay::Help => {
+                self.overlay = Overlay::Nothing;
+                if key.code == KeyCode::Char('q') { KeyAction::Quit } else { KeyAction::Nothing }
             }
-            Over::Nothing => self.list_key(key.code),
+            Overlay::Nothing => self.list_key(key.code),
         }
     }
 
-    fn list_key(&mut self, code: KeyCode) -> Act {
+    fn list_key(&mut self, code: KeyCode) -> KeyAction {
         match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Act::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyAction::Quit,
             KeyCode::Char('p') => return self.pause(),
-            KeyCode::Char('?') => self.over = Over::Help,
+            KeyCode::Char('?') => self.overlay = Overlay::Help,
             KeyCode::Char('c') if self.view == View::Calls => {
                 self.order = if self.order == Order::First { Order::Second } else { Order::First };
                 self.choose(0);
@@ -159,19 +159,21 @@ impl State {
             KeyCode::Enter => return self.explain(),
             _ => {}
         }
-        Act::Nothing
+        KeyAction::Nothing
     }
 
-    fn pause(&mut self) -> Act {
+    fn pause(&mut self) -> KeyAction {
         self.paused = !self.paused;
-        if self.paused { Act::Nothing } else { Act::Ask }
+        if self.paused { KeyAction::Nothing } else { KeyAction::Ask }
     }
 
-    fn explain(&mut self) -> Act {
-        let Some(row) = self.chosen.as_ref().filter(|row| !row.app.is_empty()) else { return Act::Nothing };
+    fn explain(&mut self) -> KeyAction {
+        let Some(row) = self.chosen.as_ref().filter(|row| !row.app.is_empty()) else {
+            return KeyAction::Nothing;
+        };
         let (app, text) = (row.app.clone(), " asking the reporter\n".to_owned());
-        self.over = Over::Explain { app, text, first: 0 };
-        Act::Ask
+        self.overlay = Overlay::Explain { app, text, first: 0 };
+        KeyAction::Ask
     }
 
     fn show(&mut self, view: View) {
@@ -186,14 +188,14 @@ impl State {
     }
 
     fn choose(&mut self, row: usize) {
-        let rows = self.sheet(Trace::Whole).rows;
+        let rows = self.sheet(TraceLength::Whole).rows;
         self.row = row.min(rows.len().saturating_sub(1));
         self.chosen = rows.into_iter().nth(self.row);
     }
 
     /// Finds the chosen row in a new answer: the same event where rows are events, else the same application.
     fn find(&mut self) {
-        let rows = self.sheet(Trace::Whole).rows;
+        let rows = self.sheet(TraceLength::Whole).rows;
         let chosen = self.chosen.take();
         let trace = |row: &Row| match self.view {
             View::Latency => row.cells.get(2).cloned(),

@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-use super::state::{Act, Over, State};
+use super::state::{KeyAction, Overlay, State};
 use super::*;
 
 /// The answer of a reporter of 60 applications: one is slow, one fails.
@@ -14,7 +14,7 @@ fn real() -> Top {
     serde_json::from_str(include_str!("case.json")).unwrap()
 }
 
-fn key(state: &mut State, code: KeyCode) -> Act {
+fn key(state: &mut State, code: KeyCode) -> KeyAction {
     state.key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
@@ -80,10 +80,10 @@ fn any_size_will_do() {
     let mut state = State::new(real(), true);
     state.top.hottest[0].app = "a-namespace-of-fifty-characters-for-many-teams/".to_owned() + &"x".repeat(60);
     state.trouble = Some("no reporter answers".to_owned());
-    for over in ["", "?", "\r"] {
+    for overlay in ["", "?", "\r"] {
         for letter in "hsccel".chars() {
             key(&mut state, KeyCode::Char(letter));
-            match over {
+            match overlay {
                 "?" => drop(key(&mut state, KeyCode::Char('?'))),
                 "\r" => drop(key(&mut state, KeyCode::Enter)),
                 _ => {}
@@ -92,7 +92,7 @@ fn any_size_will_do() {
             for (width, height) in [(1, 1), (7, 30), (40, 3), (79, 17), (80, 24), (139, 57)] {
                 drawn(&state, width, height);
             }
-            state.over = Over::Nothing;
+            state.overlay = Overlay::Nothing;
         }
     }
     let narrow = lines(&state, 50, 12);
@@ -121,7 +121,7 @@ fn colours_are_left_out_where_nobody_wants_them() {
 fn keys_choose_lists_and_rows() {
     let mut state = State::new(real(), true);
     let calls = |state: &State| {
-        let calls = state.sheet(Trace::Short).rows;
+        let calls = state.sheet(TraceLength::Short).rows;
         calls.iter().map(|row| row.app.clone()).collect::<Vec<_>>()
     };
     for (code, view) in [
@@ -131,7 +131,7 @@ fn keys_choose_lists_and_rows() {
         (KeyCode::Right, View::Hottest),
         (KeyCode::Char('c'), View::Calls),
     ] {
-        assert_eq!(key(&mut state, code), Act::Nothing);
+        assert_eq!(key(&mut state, code), KeyAction::Nothing);
         assert_eq!(state.view, view);
     }
     let by_number = calls(&state);
@@ -156,12 +156,12 @@ fn keys_choose_lists_and_rows() {
         key(&mut state, code);
         assert_eq!(state.row, row, "after {code:?}");
     }
-    assert_eq!(key(&mut state, KeyCode::Char('p')), Act::Nothing);
+    assert_eq!(key(&mut state, KeyCode::Char('p')), KeyAction::Nothing);
     assert!(state.paused && lines(&state, 80, 24)[0].contains("PAUSED"));
-    assert_eq!((key(&mut state, KeyCode::Char('p')), state.paused), (Act::Ask, false));
-    assert_eq!(key(&mut state, KeyCode::Char('z')), Act::Nothing);
-    assert_eq!(key(&mut state, KeyCode::Char('q')), Act::Quit);
-    assert_eq!(state.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Act::Quit);
+    assert_eq!((key(&mut state, KeyCode::Char('p')), state.paused), (KeyAction::Ask, false));
+    assert_eq!(key(&mut state, KeyCode::Char('z')), KeyAction::Nothing);
+    assert_eq!(key(&mut state, KeyCode::Char('q')), KeyAction::Quit);
+    assert_eq!(state.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), KeyAction::Quit);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_chosen_application_stays_chosen_where_it_moves_to() {
     next.hottest.swap(1, 4);
     let chosen = next.hottest[4].app.clone();
     state.answered(Ok(next));
-    assert_eq!((state.row, &state.sheet(Trace::Short).rows[state.row].app), (4, &chosen));
+    assert_eq!((state.row, &state.sheet(TraceLength::Short).rows[state.row].app), (4, &chosen));
     let mut fewer = real();
     fewer.hottest.truncate(2);
     fewer.hottest[1].app = "argocd/other".to_owned();
@@ -190,7 +190,7 @@ fn the_chosen_application_stays_chosen_where_it_moves_to() {
 fn enter_explains_the_chosen_application() {
     let mut state = State::new(real(), true);
     key(&mut state, KeyCode::Char('e'));
-    assert_eq!(key(&mut state, KeyCode::Enter), Act::Ask);
+    assert_eq!(key(&mut state, KeyCode::Enter), KeyAction::Ask);
     let app = state.explained().unwrap().to_owned();
     assert_eq!(app, state.top.failing[0].app);
     assert!(lines(&state, 80, 24)[2].contains("asking the reporter"));
@@ -208,8 +208,8 @@ fn enter_explains_the_chosen_application() {
     let shown = lines(&state, 80, 24);
     assert!(shown[1].contains(&app) && shown[2].contains(&format!("application   {app}")), "{shown:#?}");
     // Eight facts and lines more: the last one stays in sight.
-    let text_lines = u16::try_from(match &state.over {
-        Over::Explain { text, .. } => text.lines().count(),
+    let text_lines = u16::try_from(match &state.overlay {
+        Overlay::Explain { text, .. } => text.lines().count(),
         _ => panic!("it is gone"),
     });
     let last = text_lines.unwrap() - 1;
@@ -222,27 +222,27 @@ fn enter_explains_the_chosen_application() {
         (KeyCode::Home, 0),
     ] {
         key(&mut state, code);
-        let Over::Explain { first, .. } = &state.over else { panic!("it is gone") };
+        let Overlay::Explain { first, .. } = &state.overlay else { panic!("it is gone") };
         assert_eq!(*first, line, "after {code:?}");
     }
-    assert_eq!(key(&mut state, KeyCode::Esc), Act::Nothing);
+    assert_eq!(key(&mut state, KeyCode::Esc), KeyAction::Nothing);
     assert!(state.explained().is_none());
     // Where nothing is chosen there is nothing to explain.
     state.top.failing.clear();
     state.answered(Ok(state.top.clone()));
-    assert_eq!(key(&mut state, KeyCode::Enter), Act::Nothing);
+    assert_eq!(key(&mut state, KeyCode::Enter), KeyAction::Nothing);
 }
 
 #[test]
 fn percentiles_are_told_as_far_as_the_buckets_go() {
     let mut top = real();
     top.latency.iter_mut().for_each(|bucket| bucket.count = 0);
-    assert_eq!(sheet::within(&top, 0.5), None);
+    assert_eq!(sheet::quantile(&top, 0.5), None);
     (top.latency[2].count, top.latency[5].count) = (98, 2);
     let bound = |at: usize| top.latency[at].up_to_seconds;
-    assert_eq!([sheet::within(&top, 0.5), sheet::within(&top, 0.99)], [bound(2), bound(5)]);
+    assert_eq!([sheet::quantile(&top, 0.5), sheet::quantile(&top, 0.99)], [bound(2), bound(5)]);
     top.latency[12].count = 100;
-    assert_eq!(sheet::within(&top, 0.99), Some(f64::INFINITY));
+    assert_eq!(sheet::quantile(&top, 0.99), Some(f64::INFINITY));
     assert!(lines(&State::new(top, true), 80, 24)[1].ends_with("p99 >5 min"));
 }
 

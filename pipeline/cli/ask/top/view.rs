@@ -9,8 +9,8 @@ use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, TableState, Wrap};
 
 use super::super::show::span;
 use super::sheet::short;
-use super::sheet::{self, Order, Sheet, Trace, View};
-use super::state::{Over, State};
+use super::sheet::{self, Order, Sheet, TraceLength, View};
+use super::state::{Overlay, State};
 
 /// From this width on trace ids are shown whole.
 const WIDE: u16 = 110;
@@ -44,7 +44,7 @@ const HELP: &str = "
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let area = frame.area();
-    let trace = if area.width >= WIDE { Trace::Whole } else { Trace::Short };
+    let trace = if area.width >= WIDE { TraceLength::Whole } else { TraceLength::Short };
     let shards = shown_shards(state, area.height);
     let errors = match state.view {
         View::Errors => u16::try_from(state.top.errors.len().min(5)).unwrap_or_default(),
@@ -75,7 +75,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
         titled(frame, below, state, &title, &sheet::shards(&state.top, shards.into()));
     }
     frame.render_widget(Paragraph::new(key_line(state)), keys);
-    over(frame, area, state);
+    overlay(frame, area, state);
 }
 
 /// Shards that there is room for.
@@ -120,7 +120,7 @@ fn header(state: &State, width: u16) -> Text<'static> {
         )),
         Span::styled(if oldest > 0.0 { short(oldest) } else { "-".to_owned() }, lateness(state, oldest)),
     ];
-    if let (Some(half), Some(most)) = (sheet::within(top, 0.5), sheet::within(top, 0.99)) {
+    if let (Some(half), Some(most)) = (sheet::quantile(top, 0.5), sheet::quantile(top, 0.99)) {
         second.push(Span::raw(format!("  p50 {}  p99 {}", bound(half, top), bound(most, top))));
     }
     Text::from(vec![Line::from(first), Line::from(second)])
@@ -227,10 +227,10 @@ fn widths(sheet: &Sheet, width: u16) -> Vec<usize> {
         .collect();
     loop {
         let room = usize::from(width).saturating_sub(2 * widths.len());
-        let over = widths.iter().sum::<usize>().saturating_sub(room);
+        let excess = widths.iter().sum::<usize>().saturating_sub(room);
         let Some(widest) = widths.iter_mut().max() else { return widths };
-        if over == 0 || *widest >= over + NAME {
-            *widest -= over;
+        if excess == 0 || *widest >= excess + NAME {
+            *widest -= excess;
             return widths;
         }
         widths.pop();
@@ -249,17 +249,17 @@ fn shortened(text: &str, width: usize) -> String {
     format!("{start}\u{2026}{end}")
 }
 
-fn over(frame: &mut Frame<'_>, area: Rect, state: &State) {
-    let (title, text, first) = match &state.over {
-        Over::Nothing => return,
-        Over::Help => (" help ".to_owned(), HELP, 0),
-        Over::Explain { app, text, first } => (format!(" {app} "), text.as_str(), *first),
+fn overlay(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let (title, text, first) = match &state.overlay {
+        Overlay::Nothing => return,
+        Overlay::Help => (" help ".to_owned(), HELP, 0),
+        Overlay::Explain { app, text, first } => (format!(" {app} "), text.as_str(), *first),
     };
     let area = area.inner(ratatui::layout::Margin::new(u16::from(area.width > 100) * 2, 1));
     let lines = u16::try_from(text.lines().count()).unwrap_or(u16::MAX);
     let block = Block::bordered().title(title).title_style(Style::new().add_modifier(Modifier::BOLD));
-    let block = match state.over {
-        Over::Explain { .. } => block.title_bottom(" up/down scroll, escape back, q quit "),
+    let block = match state.overlay {
+        Overlay::Explain { .. } => block.title_bottom(" up/down scroll, escape back, q quit "),
         _ => block,
     };
     // The last line stays in sight.

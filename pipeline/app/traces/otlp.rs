@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use pipeline_core::Reason;
-use pipeline_observe::spans::{self, End, EventSpan, SpanBatch, What};
+use pipeline_observe::spans::{self, Activity, EventEnd, EventSpan, SpanBatch};
 use prost::Message as _;
 
 use crate::app::VERSION;
@@ -108,40 +108,40 @@ fn event(told: &SpanBatch, event: &EventSpan) -> Span {
         kind: SpanKind::Consumer.into(),
         attributes,
         links: follows.into_iter().collect(),
-        status: (event.end == End::Parked).then(failed),
+        status: (event.end == EventEnd::Parked).then(failed),
         ..timed(told, (event.from, event.to))
     }
 }
 
 fn part(told: &SpanBatch, span: &spans::Span) -> Span {
-    let (name, kind, mut attributes) = match span.what {
-        What::Queue => ("queue", SpanKind::Internal, vec![]),
-        What::RateLimit => ("rate limit wait", SpanKind::Internal, vec![]),
-        What::RetryWait { reason } => {
+    let (name, kind, mut attributes) = match span.activity {
+        Activity::Queue => ("queue", SpanKind::Internal, vec![]),
+        Activity::RateLimit => ("rate limit wait", SpanKind::Internal, vec![]),
+        Activity::RetryWait { reason } => {
             ("retry wait", SpanKind::Internal, vec![text("gitops.reason", reason.as_str())])
         }
-        What::Read { failed } => {
+        Activity::Read { failed } => {
             ("read", SpanKind::Client, vec![text("gitops.peer", "kubernetes"), outcome(failed, "ok")])
         }
-        What::Enrich { attempt, reports, failed } => {
+        Activity::Enrich { attempt, reports, failed } => {
             let reports = u32::try_from(reports).unwrap_or(u32::MAX);
             let counts = [number("gitops.attempt", attempt), number("gitops.reports", reports)];
             ("enrich", SpanKind::Internal, counts.into_iter().chain([outcome(failed, "ok")]).collect())
         }
-        What::Call { call, cached, failed } => {
+        Activity::Call { call, cached, failed } => {
             let outcome = outcome(failed, if cached { "cached" } else { "ok" });
             let attributes = vec![text("gitops.peer", "argocd"), text("gitops.call", call.as_str()), outcome];
             ("call", SpanKind::Client, attributes)
         }
-        What::Report { kind, failed } => {
+        Activity::Report { kind, failed } => {
             let outcome = outcome(failed, "acknowledged");
             ("report", SpanKind::Client, vec![text("gitops.kind", kind.as_str()), outcome])
         }
     };
-    let error = span.what.failed();
+    let error = span.activity.failed();
     attributes.extend(error.map(|reason| text("error.type", reason.as_str())));
-    let name = match span.what {
-        What::Call { call, .. } => format!("argocd {}", call.as_str()),
+    let name = match span.activity {
+        Activity::Call { call, .. } => format!("argocd {}", call.as_str()),
         _ => name.to_owned(),
     };
     Span {

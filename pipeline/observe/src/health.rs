@@ -24,7 +24,7 @@ use pipeline_ledger::LedgerStatus;
 pub use refusal::Refusal;
 pub use report::{Finding, HealthReport};
 use shares::{Bus, Shares};
-pub use shares::{Link, Refused};
+pub use shares::{ClaimRefusal, Link};
 
 /// How long may pass before something shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,46 +119,50 @@ impl State {
     }
 }
 
-/// What cannot be looked at before the bus is reached.
+/// The text of checks that cannot be made before the bus is reached.
 const WAITS: &str = "waits for the bus";
 
 /// Takes what the parts of the process tell; cloning shares.
 #[derive(Clone)]
 pub struct Health {
     limits: Arc<HealthLimits>,
-    heard: Arc<Mutex<Heard>>,
+    inputs: Arc<Mutex<HealthInputs>>,
 }
 
-struct Heard {
+/// What the parts of the process have told so far.
+struct HealthInputs {
     started: Instant,
     listed: bool,
-    /// Where shards come and go: who watches, and whether it is known who owns what.
+    /// What is known of other replicas; `None` where the shards are not shared out.
     shares: Option<Shares>,
-    /// Shards of which the ledger's part is being claimed, and since when,
+    /// The shards whose part of the ledger is being claimed, and since when.
     claims: BTreeMap<u32, Instant>,
-    /// and those that were refused.
-    refused: BTreeMap<u32, Refused>,
+    /// The shards whose part of the ledger may not be claimed, and why.
+    refused: BTreeMap<u32, ClaimRefusal>,
     bus: Option<Bus>,
     moved: Instant,
-    /// The trouble of the watch, if it is broken.
-    broken: Option<Broken>,
+    /// Why the watch is broken, if it is.
+    broken: Option<BrokenWatch>,
     lanes: Vec<Lane>,
-    /// Why it is not closed, and since when it is so.
+    /// Why the circuit of the sink is not closed, if it is not, and since when that is so.
     circuit: (Option<&'static str>, Instant),
     ledger: Option<LedgerStatus>,
     settings: bool,
     /// What Argo CD refuses, and since when it refuses anything.
     argocd_refuses: Option<(Refusal, Instant)>,
+    /// How each check stood in the last report, and since when.
     seen: [(State, Instant); Check::ALL.len()],
 }
 
-struct Broken {
+/// A watch that broke and is tried again.
+struct BrokenWatch {
     since: Instant,
     reason: &'static str,
     /// When a try last failed.
     tried: Instant,
 }
 
+/// What is known of a shard's lane.
 struct Lane {
     shard: u32,
     running: bool,
@@ -169,12 +173,12 @@ struct Lane {
 }
 
 impl Health {
-    /// Of a process that owns these shards.
+    /// The health of a process that owns the shards `owned` from the start.
     #[must_use]
     pub fn new(limits: HealthLimits, owned: impl IntoIterator<Item = u32>, now: Instant) -> Self {
         let counts = LaneCounts::default();
         let lane = |shard| Lane { shard, running: false, counts, taken: now, progressed: now };
-        let heard = Heard {
+        let inputs = HealthInputs {
             started: now,
             listed: false,
             shares: None,
@@ -188,14 +192,15 @@ impl Health {
             ledger: None,
             settings: false,
             argocd_refuses: None,
+            /// How each check stood in the last report, and since when.
             seen: [(State::Ok, now); Check::ALL.len()],
         };
-        Self { limits: Arc::new(limits), heard: Arc::new(Mutex::new(heard)) }
+        Self { limits: Arc::new(limits), inputs: Arc::new(Mutex::new(inputs)) }
     }
 
-    /// What the source tells.
+    /// The source told how its watch stands.
     pub fn note(&self, note: &SourceNote, now: Instant) {
-        let mut heard = self.heard();
+        let mut inputs = self.inputs();
         match note {
             SourceNote::Listing
             | SourceNote::Malformed
@@ -203,27 +208,27 @@ impl Health {
             | SourceNote::Kind { .. }
             | SourceNote::Gap { .. } => {}
             SourceNote::Broken(reason) => {
-                let since = heard.broken.as_ref().map_or(now, |broken| broken.since);
-                heard.broken = Some(Broken { since, reason: reason.as_str(), tried: now });
+                let since = inputs.broken.as_ref().map_or(now, |broken| broken.since);
+                inputs.broken = Some(BrokenWatch { since, reason: reason.as_str(), tried: now });
             }
             SourceNote::Page { .. } | SourceNote::Alive | SourceNote::Listed { .. } => {
-                heard.moved = now;
-                heard.broken = None;
-                heard.listed |= matches!(note, SourceNote::Listed { .. });
+                inputs.moved = now;
+                inputs.broken = None;
+                inputs.listed |= matches!(note, SourceNote::Listed { .. });
             }
         }
     }
 
     /// A shard began or ended.
     pub fn shard(&self, shard: u32, running: bool, now: Instant) {
-        let mut heard = self.heard();
-        if heard.shares.is_some() {
-            heard.lanes.retain(|lane| lane.shard != shard);
+        let mut inputs = self.inputs();
+        if inputs.shares.is_some() {
+            inputs.lanes.retain(|lane| lane.shard != shard);
             if running {
                 let counts = LaneCounts::default();
-                heard.lanes.push(Lane { shard, running, counts, taken: now, progressed: now });
+                inputs.lanes.push(Lane { shard, running, counts, taken: now, progressed: now });
             }
-        } else if let Some(lane) = heard.lane(shard) {
+        } else if let Some(lane) = inputs.lane(shard) {
             lane.running = running;
             lane.progressed = now;
         }
@@ -231,7 +236,7 @@ impl Health {
 
     /// A shard's newest snapshot.
     pub fn lane(&self, shard: u32, counts: &LaneCounts, now: Instant) {
-        if let Some(lane) = self.heard().lane(shard) {
+        if let Some(lane) = self.inputs().lane(shard) {
             // A lane that had nothing to do has its full time from when work came.
             if ended(counts) != ended(&lane.counts) || !may_run(&lane.counts) {
                 lane.progressed = now;
@@ -243,69 +248,69 @@ impl Health {
 
     /// The sink's circuit.
     pub fn circuit(&self, circuit: CircuitState, now: Instant) {
-        let mut heard = self.heard();
+        let mut inputs = self.inputs();
         let why = match circuit {
             CircuitState::Closed => None,
             CircuitState::Open { reason, .. } | CircuitState::Probing { reason, .. } => Some(reason.as_str()),
         };
         // A probe that fails opens the circuit again: it has been open all the while.
-        let since = if why.is_some() == heard.circuit.0.is_some() { heard.circuit.1 } else { now };
-        heard.circuit = (why, since);
+        let since = if why.is_some() == inputs.circuit.0.is_some() { inputs.circuit.1 } else { now };
+        inputs.circuit = (why, since);
     }
 
-    /// The ledger is open, and has this to say.
+    /// The ledger is open, and this is its newest status.
     pub fn ledger(&self, status: &LedgerStatus) {
-        self.heard().ledger = Some(status.clone());
+        self.inputs().ledger = Some(status.clone());
     }
 
     /// Argo CD's settings are known.
     pub fn settings_known(&self) {
-        self.heard().settings = true;
+        self.inputs().settings = true;
     }
 
-    /// What Argo CD refuses with 401 of what it answers for nobody else, if anything.
+    /// What Argo CD refuses with 401, if anything.
     pub fn argocd_refuses(&self, refused: Option<Refusal>, now: Instant) {
-        let mut heard = self.heard();
-        let since = heard.argocd_refuses.map_or(now, |(_, since)| since);
-        heard.argocd_refuses = refused.map(|refused| (refused, since));
+        let mut inputs = self.inputs();
+        let since = inputs.argocd_refuses.map_or(now, |(_, since)| since);
+        inputs.argocd_refuses = refused.map(|refused| (refused, since));
     }
 
     /// Whether the first list is complete.
     #[must_use]
     pub fn listed(&self) -> bool {
-        self.heard().listed
+        self.inputs().listed
     }
 
     /// All checks.
     #[must_use]
     pub fn report(&self, now: Instant) -> HealthReport {
-        let mut heard = self.heard();
+        let mut inputs = self.inputs();
         let checks = Check::ALL.map(|check| {
             let (state, text) = match check {
-                Check::Source => heard.source(&self.limits, now),
-                Check::Lanes => heard.lanes(&self.limits, now),
-                Check::Sink => heard.sink(now),
-                Check::Ledger => heard.ledger(),
-                Check::Settings => heard.settings(&self.limits, now),
-                Check::Argocd => heard.argocd(now),
-                Check::Bus => heard.bus(now),
+                Check::Source => inputs.source(&self.limits, now),
+                Check::Lanes => inputs.lanes(&self.limits, now),
+                Check::Sink => inputs.sink(now),
+                Check::Ledger => inputs.ledger(),
+                Check::Settings => inputs.settings(&self.limits, now),
+                Check::Argocd => inputs.argocd(now),
+                Check::Bus => inputs.bus(now),
             };
-            let seen = &mut heard.seen[check as usize];
+            let seen = &mut inputs.seen[check as usize];
             if seen.0 != state {
                 *seen = (state, now);
             }
             Finding { route: None, check, state, lasting: now.saturating_duration_since(seen.1), text }
         });
         let missing: Vec<&'static str> = [
-            (!heard.is_joining(), "the bus is not ready yet"),
-            (heard.is_joining() || !heard.is_away(), "the bus does not answer"),
-            (heard.listed || !heard.watches(), "the first list is not complete"),
+            (!inputs.is_joining(), "the bus is not ready yet"),
+            (inputs.is_joining() || !inputs.is_away(), "the bus does not answer"),
+            (inputs.listed || !inputs.watches(), "the first list is not complete"),
             (
-                heard.shares.as_ref().is_none_or(|shares| shares.knows),
+                inputs.shares.as_ref().is_none_or(|shares| shares.knows),
                 "it is not known yet who owns which shard",
             ),
-            (heard.lanes.iter().all(|lane| lane.running), "not every shard runs"),
-            (heard.ledger.is_some(), "the ledger is not open"),
+            (inputs.lanes.iter().all(|lane| lane.running), "not every shard runs"),
+            (inputs.ledger.is_some(), "the ledger is not open"),
         ]
         .into_iter()
         .filter_map(|(there, missing)| (!there).then_some(missing))
@@ -314,8 +319,8 @@ impl Health {
         HealthReport { state, ready: missing.is_empty(), missing, checks: checks.into() }
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inputs(&self) -> MutexGuard<'_, HealthInputs> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -325,7 +330,7 @@ impl fmt::Debug for Health {
     }
 }
 
-impl Heard {
+impl HealthInputs {
     fn lane(&mut self, shard: u32) -> Option<&mut Lane> {
         self.lanes.iter_mut().find(|lane| lane.shard == shard)
     }
@@ -349,7 +354,7 @@ impl Heard {
             return (State::Failing, format!("{doing}: nothing has moved for {silent} s"));
         }
         match &self.broken {
-            Some(Broken { since, reason, .. }) => {
+            Some(BrokenWatch { since, reason, .. }) => {
                 let lasting = now.saturating_duration_since(*since).as_secs();
                 (State::Degraded, format!("{doing}: broken for {lasting} s ({reason}), begun again"))
             }

@@ -36,35 +36,35 @@ pub struct SpanBatch {
 /// An event that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventSpan {
-    /// Its span; parent of all others but where those say otherwise.
+    /// The id of its span, which is the parent of all others unless they name another.
     pub id: u64,
     /// The span it is a part of: the end of a life may be told in the trace of the event that first told of it.
     pub parent: Option<u64>,
     /// The trace and the root span of an event whose state this one shows as well.
     pub follows: Option<(u128, u64)>,
-    /// Whose.
+    /// The application that it is of.
     pub key: Key,
-    /// Which life of it.
+    /// The uid of the application, which says which of its lives this is, where that is known.
     pub uid: Option<Uid>,
-    /// Which state of it.
+    /// The version of the application that it tells of.
     pub version: Version,
-    /// In which shard.
+    /// The shard that it was in.
     pub shard: u32,
-    /// Since the engine started: when the watch delivered it, or when it began to be read again.
+    /// When the watch delivered it, or when it began to be read again, counted from the start of the engine.
     pub from: Duration,
-    /// Since the engine started.
+    /// When it ended, counted from the start of the engine.
     pub to: Duration,
     /// How it ended.
-    pub end: End,
-    /// Why, from a closed set, where there is a choice.
+    pub end: EventEnd,
+    /// Why it ended so, from a closed set, where there is a choice.
     pub reason: Option<&'static str>,
-    /// Spans that found no room.
+    /// How many spans of it found no room.
     pub left_out: u32,
 }
 
 /// How an event ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum EventEnd {
     /// All its reports were acknowledged.
     Acked,
     /// It brought no report.
@@ -77,8 +77,8 @@ pub enum End {
     Stopped,
 }
 
-impl End {
-    /// The value of the attribute.
+impl EventEnd {
+    /// The value of the attribute of the span that says so.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,28 +94,28 @@ impl End {
 /// One thing that took time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Never 0.
+    /// The id of the span, which is never 0.
     pub id: u64,
-    /// What it was part of.
+    /// The id of the span that it is part of.
     pub parent: u64,
-    /// Since the engine started.
+    /// When it began, counted from the start of the engine.
     pub from: Duration,
-    /// Since the engine started.
+    /// When it ended, counted from the start of the engine.
     pub to: Duration,
-    /// What it was.
-    pub what: What,
+    /// What took the time.
+    pub activity: Activity,
 }
 
-/// What took time.
+/// What a process did, or waited for, during a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Activity {
     /// Waiting for its turn.
     Queue,
     /// Waiting because the application is reported too often.
     RateLimit,
     /// Waiting after a try that failed.
     RetryWait {
-        /// Why it failed.
+        /// Why the try failed.
         reason: Reason,
     },
     /// Reading the object again.
@@ -134,7 +134,7 @@ pub enum What {
     },
     /// One call of Argo CD.
     Call {
-        /// Which.
+        /// The call.
         call: Call,
         /// Whether the answer was at hand.
         cached: bool,
@@ -143,14 +143,14 @@ pub enum What {
     },
     /// One report, from its sending to its answer.
     Report {
-        /// About what.
+        /// What the report is about.
         kind: ReportKind,
         /// Why it was not taken, if it was not.
         failed: Option<Reason>,
     },
 }
 
-impl What {
+impl Activity {
     /// Why it failed, if it did.
     #[must_use]
     pub const fn failed(self) -> Option<Reason> {

@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::shard::{Answers, RecoveredWork, Shard, Shared};
 use pipeline_bus::{Bus, Durable};
 use pipeline_ledger::{Claimed, LedgerError};
-use pipeline_observe::health::Refused;
+use pipeline_observe::health::ClaimRefusal;
 use pipeline_ownership::{Fence, Refusal};
 
 /// Between tries to claim a shard's part of the ledger.
@@ -125,8 +125,8 @@ impl ShardRunner {
             }
             Err(error) => {
                 let why = match &error {
-                    LedgerError::Sharding { .. } => Refused::Sharding,
-                    _ => Refused::Version,
+                    LedgerError::Sharding { .. } => ClaimRefusal::Sharding,
+                    _ => ClaimRefusal::Version,
                 };
                 health.refused(shard, why);
                 let error: &dyn std::error::Error = &error;

@@ -1,10 +1,12 @@
-/// What a peer refuses of us.
+//! What a peer refuses of this process with 401.
+
+/// What a peer refuses of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A token, or a session that it gave itself.
+    /// It refuses a token, or the session that it gave itself.
     Token,
-    /// An account's name and password.
+    /// It refuses the name and the password of an account.
     Login,
-    /// What is given to anybody: without a token nothing is sent at all, or something else answers.
+    /// It refuses even what anybody may read: no token can be read and sent, or something else answers in its place.
     Settings,
 }

@@ -11,7 +11,7 @@ use super::{Check, State};
 /// One check's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Of which route; `None` where it is the process's, or its first route's.
+    /// The route that it is of; `None` where it is the process's, or its first route's.
     pub route: Option<Arc<str>>,
     /// What was checked.
     pub check: Check,
@@ -19,7 +19,7 @@ pub struct Finding {
     pub state: State,
     /// How long it has been seen to stand so.
     pub lasting: Duration,
-    /// In words: numbers and names of shards, nothing a peer said.
+    /// The finding in words, with figures and numbers of shards, but with nothing that a peer said.
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ pub struct Finding {
 pub struct HealthReport {
     /// The worst of all checks.
     pub state: State,
-    /// The first list is complete, every owned shard runs, and the ledger is open.
+    /// Whether the first list is complete, every owned shard runs, and the ledger is open.
     pub ready: bool,
     /// What is missing for `ready`.
     pub missing: Vec<&'static str>,
@@ -37,7 +37,7 @@ pub struct HealthReport {
 }
 
 impl HealthReport {
-    /// Only what is a route's own: its lanes, its sink, its ledger.
+    /// Keeps only what is a route's own: its lanes, its sink and its ledger.
     #[must_use]
     pub fn of_route(self) -> Self {
         let own = |finding: &Finding| matches!(finding.check, Check::Lanes | Check::Sink | Check::Ledger);
@@ -46,7 +46,7 @@ impl HealthReport {
         Self { state, checks, ..self }
     }
 
-    /// With what is the own of further routes, each by its name.
+    /// Adds what is a route's own in the reports of further routes, each under its name.
     #[must_use]
     pub fn with_routes(mut self, routes: impl IntoIterator<Item = (Arc<str>, Self)>) -> Self {
         for (name, report) in routes {
@@ -81,8 +81,7 @@ impl HealthReport {
     }
 
     /// Every check: `{"state", "ready", "missing", "checks": [{"check", "state", "since", "seconds", "text"}]}`, and
-    /// `"route"` of what is a further route's;
-    /// `now` is the wall clock's time, for `since`.
+    /// `"route"` of what is a further route's; `now` is the wall clock's time, for `since`.
     #[must_use]
     pub fn to_json(&self, now: Timestamp) -> Value {
         let checks: Vec<Value> = self

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Health, HealthLimits, Heard, State};
+use super::{Health, HealthInputs, HealthLimits, State};
 
-/// Whoever has owned the first shard for so long watches; whoever is refused it has it for less.
+/// How long a replica must have owned the first shard to be taken for the one that watches: a replica that may not claim
+/// it gives it up earlier.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// How the bus is connected with.
@@ -20,15 +21,15 @@ pub enum Link {
 
 /// Why a shard's part of the ledger may not be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum ClaimRefusal {
     /// A newer version wrote it.
     Version,
     /// It was written with another number of shards, or another way to share them out.
     Sharding,
 }
 
-impl Refused {
-    /// In words.
+impl ClaimRefusal {
+    /// The reason in words, as it stands in the text of the check.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,14 +45,14 @@ pub(super) struct Bus {
     since: Instant,
 }
 
-/// Where shards come and go.
+/// What is known of the replicas that the shards are shared out among.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// Whether this process watches,
+    /// Whether this process watches for all.
     pub(super) watches: bool,
-    /// knows who owns what,
+    /// Whether this process knows which replica owns which shard.
     pub(super) knows: bool,
-    /// and whether somebody owns the first shard, since when.
+    /// Whether any replica owns the first shard, and since when that is so.
     owned: (bool, Instant),
     /// Since when nobody is known to watch.
     unwatched: Instant,
@@ -89,32 +90,33 @@ impl Shares {
 impl Health {
     /// How the bus is connected with; never told where there is none.
     pub fn bus(&self, link: Link, now: Instant) {
-        let mut heard = self.heard();
-        let before = heard.bus.map(|bus| bus.link);
+        let mut inputs = self.inputs();
+        let before = inputs.bus.map(|bus| bus.link);
         if before == Some(link) {
             return;
         }
-        heard.bus = Some(Bus { link, since: now });
+        inputs.bus = Some(Bus { link, since: now });
         if link != Link::Whole {
             return;
         }
         // What could not be done before has its full time from now on.
         if before == Some(Link::Joining) {
-            (heard.started, heard.moved) = (now, now);
+            (inputs.started, inputs.moved) = (now, now);
         }
-        for lane in &mut heard.lanes {
+        for lane in &mut inputs.lanes {
             lane.progressed = now;
         }
-        if let Some(shares) = &mut heard.shares {
+        if let Some(shares) = &mut inputs.shares {
             shares.unwatched = now;
         }
     }
 
-    /// Shards come and go: those that run are checked. Until this process `knows` who owns what it is not ready; `owned`:
-    /// somebody owns the first shard, whose owner watches for all.
+    /// The shards are shared out among replicas, so that only those that run here are checked. The process is not ready until
+    /// it `knows` which replica owns which shard; `owned` says whether any replica owns the first shard, as that one watches
+    /// for all.
     pub fn shares(&self, knows: bool, owned: bool, now: Instant) {
-        let mut heard = self.heard();
-        let shares = heard.shares.get_or_insert_with(|| Shares::new(now));
+        let mut inputs = self.inputs();
+        let shares = inputs.shares.get_or_insert_with(|| Shares::new(now));
         shares.knows = knows;
         if shares.owned.0 != owned {
             let (was, since) = shares.owned;
@@ -127,44 +129,44 @@ impl Health {
 
     /// This process begins or ceases to watch for all.
     pub fn watches(&self, watches: bool, now: Instant) {
-        let mut heard = self.heard();
-        let shares = heard.shares.get_or_insert_with(|| Shares::new(now));
+        let mut inputs = self.inputs();
+        let shares = inputs.shares.get_or_insert_with(|| Shares::new(now));
         let begins = watches && !shares.watches;
         if shares.watches && !watches {
             shares.unwatched = now;
         }
         shares.watches = watches;
         if begins {
-            (heard.listed, heard.moved, heard.broken) = (false, now, None);
+            (inputs.listed, inputs.moved, inputs.broken) = (false, now, None);
         }
     }
 
     /// A shard's part of the ledger is being claimed.
     pub fn claims(&self, shard: u32, now: Instant) {
-        self.heard().claims.entry(shard).or_insert(now);
+        self.inputs().claims.entry(shard).or_insert(now);
     }
 
-    /// It is not any more, and was not claimed.
+    /// A shard's part of the ledger is not being claimed any more, and was not claimed.
     pub fn claims_no_more(&self, shard: u32) {
-        self.heard().claims.remove(&shard);
+        self.inputs().claims.remove(&shard);
     }
 
-    /// It was claimed.
+    /// A shard's part of the ledger was claimed.
     pub fn claimed(&self, shard: u32) {
-        let mut heard = self.heard();
-        heard.claims.remove(&shard);
-        heard.refused.remove(&shard);
+        let mut inputs = self.inputs();
+        inputs.claims.remove(&shard);
+        inputs.refused.remove(&shard);
     }
 
-    /// It may not be claimed; that is remembered until it is.
-    pub fn refused(&self, shard: u32, why: Refused) {
-        let mut heard = self.heard();
-        heard.claims.remove(&shard);
-        heard.refused.insert(shard, why);
+    /// A shard's part of the ledger may not be claimed; that is remembered until it is claimed.
+    pub fn refused(&self, shard: u32, why: ClaimRefusal) {
+        let mut inputs = self.inputs();
+        inputs.claims.remove(&shard);
+        inputs.refused.insert(shard, why);
     }
 }
 
-impl Heard {
+impl HealthInputs {
     pub(super) fn is_joining(&self) -> bool {
         self.bus.is_some_and(|bus| bus.link == Link::Joining)
     }

@@ -276,11 +276,11 @@ fn a_shard_that_cannot_be_claimed_shows_until_it_is() {
     assert_eq!(after(60), found(State::Ok, "ok"));
     let late = "degraded: lanes: shard 3: its part of the ledger has not been claimed for 61 s";
     assert_eq!(after(61), found(State::Degraded, late));
-    health.refused(3, Refused::Version);
+    health.refused(3, ClaimRefusal::Version);
     let refused = "degraded: lanes: shard 3 cannot be claimed: a newer version wrote its part of the ledger";
     assert_eq!(after(61), found(State::Degraded, refused));
-    health.refused(7, Refused::Version);
-    health.refused(1, Refused::Sharding);
+    health.refused(7, ClaimRefusal::Version);
+    health.refused(1, ClaimRefusal::Sharding);
     let refused = "degraded: lanes: shard 1, and 2 others cannot be claimed: its part of the ledger was written with \
                    another sharding";
     assert_eq!(after(62), found(State::Degraded, refused));

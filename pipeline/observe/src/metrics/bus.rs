@@ -5,15 +5,15 @@ use std::sync::Arc;
 use pipeline_core::Families;
 use prometheus::{IntCounter, IntGauge};
 
-use super::figures::show;
+use super::figures::set_gauge;
 use super::{Metrics, PREFIX};
 
-/// Why a message cannot be read.
+/// Why a message of the bus cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     /// A newer version wrote it.
     Newer,
-    /// It is no message.
+    /// It is no message of this program.
     Garbage,
 }
 
@@ -93,7 +93,7 @@ impl BusSeries {
 
     /// So many applications are to be published again.
     pub fn unpublished(&self, keys: usize) {
-        show(&self.series.unpublished, keys as u64);
+        set_gauge(&self.series.unpublished, keys as u64);
     }
 
     /// A message came.
@@ -106,7 +106,7 @@ impl BusSeries {
         self.series.acknowledged.inc_by(messages as u64);
     }
 
-    /// Gives whether it is the first of its kind.
+    /// A message could not be read and was kept aside; says whether it is the first one for this reason.
     pub fn unreadable(&self, why: Unreadable) -> bool {
         let [newer, garbage] = &self.series.unreadable;
         let counter = if why == Unreadable::Newer { newer } else { garbage };
@@ -119,7 +119,7 @@ impl BusSeries {
         self.series.results_dropped.inc();
     }
 
-    /// Gives whether these are the first.
+    /// So many published reports went unread as their readers did not keep up; says whether they are the first ones.
     pub fn results_discarded(&self, reports: u64) -> bool {
         let counter = &self.series.results_discarded;
         counter.inc_by(reports);

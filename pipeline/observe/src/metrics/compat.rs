@@ -10,11 +10,11 @@ use std::time::Duration;
 use pipeline_core::{Families, Key};
 use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
 
-use super::figures::show;
+use super::figures::set_gauge;
 
 const BUCKETS: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
 
-/// `metric_event_type`.
+/// What an event is about: the values of the label `metric_event_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
     /// A root application.
@@ -38,7 +38,7 @@ impl EventType {
     }
 }
 
-/// `error_type`.
+/// Why a report failed: the values of the label `error_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorType {
     /// The report could not be delivered.
@@ -59,7 +59,7 @@ impl ErrorType {
     }
 }
 
-/// The family; there only when it is switched on. Its `application` is the application's name.
+/// The compatibility family, which is there only when it is switched on. Its label `application` is the application's name.
 pub struct Compat {
     queue_size: IntGaugeVec,
     enqueued: IntCounterVec,
@@ -132,14 +132,14 @@ impl Compat {
         self.ignored.with_label_values(&labels).inc();
     }
 
-    /// An event was done with after `took`.
+    /// An event was done with, `took` after it was taken in.
     pub fn processed(&self, shard: u32, key: &Key, event: EventType, took: Duration) {
         let labels = [&shard.to_string(), self.application(key), event.as_str()];
         self.duration.with_label_values(&labels).observe(took.as_secs_f64());
     }
 
     pub(super) fn queue_size(&self, shard: u32, size: u64) {
-        show(&self.queue_size.with_label_values(&[&shard.to_string()]), size);
+        set_gauge(&self.queue_size.with_label_values(&[&shard.to_string()]), size);
     }
 
     fn application<'a>(&self, key: &'a Key) -> &'a str {

@@ -1,16 +1,16 @@
-//! Figures that are counted elsewhere, as metrics.
+//! Sets metrics to figures that are counted elsewhere.
 
 use prometheus::{IntCounter, IntGauge};
 
-/// Makes a counter say `value`; a value that fell (the component began anew) is a counter reset.
-pub(super) fn say(counter: &IntCounter, value: u64) {
+/// Sets a counter to `value`; a value that fell, as the component began anew, resets the counter.
+pub(super) fn set_counter(counter: &IntCounter, value: u64) {
     if value < counter.get() {
         counter.reset();
     }
     counter.inc_by(value - counter.get());
 }
 
-/// Makes a gauge say `value`.
-pub(super) fn show(gauge: &IntGauge, value: u64) {
+/// Sets a gauge to `value`.
+pub(super) fn set_gauge(gauge: &IntGauge, value: u64) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }

@@ -3,7 +3,7 @@
 use pipeline_core::{Families, KindState};
 use prometheus::{IntCounterVec, IntGaugeVec};
 
-/// By the kind.
+/// The series of the watch, by kind.
 pub(super) struct KindSeries {
     state: IntGaugeVec,
     objects: IntGaugeVec,
@@ -51,6 +51,7 @@ impl KindSeries {
         self.objects.reset();
     }
 
+    /// The watch of a kind has a gap: what came and went meanwhile is not known.
     pub(super) fn gap(&self, kind: &str) {
         self.gaps.with_label_values(&[kind]).inc();
     }

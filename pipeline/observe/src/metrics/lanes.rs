@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-use super::figures::{say, show};
+use super::figures::{set_counter, set_gauge};
 use pipeline_core::{Families, LaneCounts};
 
-/// With more shards in one process than this, their sum is shown as shard `all`: the number of series stays
+/// How many shards are shown one by one. With more of them in one process, their sum is shown as shard `all`: the number of series stays
 /// bounded, and the law holds for a sum as well.
 const SHOWN: usize = 8;
 
@@ -110,8 +110,8 @@ impl Lanes {
         self.snapshots.iter().map(|snapshot| (snapshot.shard, snapshot.counts.queued))
     }
 
-    /// Makes the series say what the snapshots say.
-    pub(super) fn show(&self, now: Instant) {
+    /// Sets the series to what the snapshots say.
+    pub(super) fn set_gauge(&self, now: Instant) {
         let aged = |snapshot: &Snapshot| {
             let counts = snapshot.counts;
             let since = if counts.held() > 0 {
@@ -140,26 +140,29 @@ impl Lanes {
             sum.summaries_dropped,
             sum.parked_dropped,
         ];
-        self.totals.iter().zip(totals).for_each(|(counter, value)| say(counter, value));
+        self.totals.iter().zip(totals).for_each(|(counter, value)| set_counter(counter, value));
         let held = [sum.incomplete, sum.parked_keys, sum.bytes, sum.summaries, sum.summary_bytes];
-        self.held.iter().zip(held).for_each(|(gauge, value)| show(gauge, value));
-        show(&self.paused, self.snapshots.iter().filter(|snapshot| snapshot.counts.paused).count() as u64);
+        self.held.iter().zip(held).for_each(|(gauge, value)| set_gauge(gauge, value));
+        set_gauge(
+            &self.paused,
+            self.snapshots.iter().filter(|snapshot| snapshot.counts.paused).count() as u64,
+        );
     }
 
     fn show_shard(&self, shard: &str, counts: &LaneCounts) {
         let out = [counts.observed, counts.acked, counts.coalesced, counts.filtered, counts.parked];
         for (family, value) in self.counters.iter().zip(out) {
-            say(&family.with_label_values(&[shard]), value);
+            set_counter(&family.with_label_values(&[shard]), value);
         }
         let held = [counts.queued, counts.waiting, counts.in_flight, counts.dirty];
         for (family, value) in self.gauges.iter().zip(held) {
-            show(&family.with_label_values(&[shard]), value);
+            set_gauge(&family.with_label_values(&[shard]), value);
         }
         seconds(&self.oldest.with_label_values(&[shard]), counts.oldest);
     }
 }
 
-/// Makes a gauge of seconds say `age`.
+/// Sets a gauge of seconds to `age`.
 pub(super) fn seconds(gauge: &Gauge, age: Duration) {
     gauge.set(age.as_secs_f64());
 }

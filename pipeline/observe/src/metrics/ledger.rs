@@ -3,10 +3,11 @@
 use pipeline_core::Families;
 use prometheus::{Gauge, IntCounter, IntGauge};
 
-use super::figures::{say, show};
+use super::figures::{set_counter, set_gauge};
 use super::lanes::seconds;
 use pipeline_ledger::LedgerStatus;
 
+/// The series of the ledger.
 pub(super) struct LedgerSeries {
     records: IntGauge,
     bytes: IntGauge,
@@ -40,18 +41,19 @@ impl LedgerSeries {
         }
     }
 
+    /// Sets the series to the ledger's newest status.
     pub(super) fn take(&self, status: &LedgerStatus) {
-        show(&self.records, status.records as u64);
-        show(&self.bytes, status.bytes as u64);
-        show(&self.file, status.file_bytes);
-        show(&self.waiting, status.waiting as u64);
-        show(&self.in_doubt, status.in_doubt as u64);
-        show(&self.journal, status.journal as u64);
-        say(&self.refused, status.journal_refused);
-        show(&self.failing, u64::from(status.failing));
-        say(&self.commits, status.commits);
-        say(&self.errors, status.errors);
-        say(&self.intents, status.intent_errors);
+        set_gauge(&self.records, status.records as u64);
+        set_gauge(&self.bytes, status.bytes as u64);
+        set_gauge(&self.file, status.file_bytes);
+        set_gauge(&self.waiting, status.waiting as u64);
+        set_gauge(&self.in_doubt, status.in_doubt as u64);
+        set_gauge(&self.journal, status.journal as u64);
+        set_counter(&self.refused, status.journal_refused);
+        set_gauge(&self.failing, u64::from(status.failing));
+        set_counter(&self.commits, status.commits);
+        set_counter(&self.errors, status.errors);
+        set_counter(&self.intents, status.intent_errors);
         seconds(&self.age, status.last_commit_age.unwrap_or_default());
     }
 }

@@ -32,7 +32,7 @@ use prometheus::{
 
 pub use bus::{BusSeries, Unreadable};
 pub use compat::{Compat, ErrorType, EventType};
-use figures::show;
+use figures::set_gauge;
 use kinds::KindSeries;
 use lanes::{Lanes, seconds};
 use ledger::LedgerSeries;
@@ -43,14 +43,15 @@ pub use traces::{SpanResult, SpanSeries};
 use crate::health::{Check, HealthReport};
 use pipeline_ledger::LedgerStatus;
 
-/// What names of metrics begin with, but those of the process and of the compatibility family.
+/// What the names of metrics begin with, except those of the process and of the compatibility family.
 const PREFIX: &str = "gitops_runtime_";
-/// From 5 ms, a fast answer of a near peer, to the 30 s after which calls are given up.
+/// The upper bounds of the buckets of calls' durations, in seconds: from a fast answer of a near peer to the 30 s after which
+/// calls are given up.
 const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
-/// From a report that met no queue to one that met an outage.
+/// The upper bounds of the buckets of reports' latency, in seconds: from a report that met no queue to one that met an outage.
 pub const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
-/// What is counted.
+/// What the metrics are made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsConfig {
     /// The shards this process owns.
@@ -103,7 +104,7 @@ impl ReportResult {
     }
 }
 
-/// Counts; cloning shares. No call blocks longer than it takes to add one.
+/// The metrics of a process; clones share them. No call blocks longer than it takes to add one.
 #[derive(Clone)]
 pub struct Metrics {
     inner: Arc<Inner>,
@@ -143,13 +144,13 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Where more may be registered, to be shown with all of this.
+    /// The registry of these metrics, where others may register more to be shown with them.
     #[must_use]
     pub fn registry(&self) -> Registry {
         self.inner.registry.clone()
     }
 
-    /// Every series at zero.
+    /// Registers every series, at zero.
     #[must_use]
     pub fn new(config: &MetricsConfig) -> Self {
         let now = Instant::now();
@@ -161,7 +162,7 @@ impl Metrics {
             .set(1);
         make.gauge("shards", "Shards over all processes.").set(i64::from(config.shards));
         let owned = make.gauge("shards_owned", "Shards that this process owns.");
-        show(&owned, config.owned.len() as u64);
+        set_gauge(&owned, config.owned.len() as u64);
         let inner = Inner {
             started: now,
             stages: config.stages.clone(),
@@ -211,7 +212,7 @@ impl Metrics {
         Self { inner: Arc::new(inner) }
     }
 
-    /// One shard's newest snapshot, whole.
+    /// Takes a shard's newest snapshot.
     pub fn lane(&self, shard: u32, counts: &LaneCounts) {
         self.lanes().take(shard, counts, Instant::now());
     }
@@ -220,7 +221,7 @@ impl Metrics {
     pub fn owns(&self, shard: u32, owned: bool) {
         let mut lanes = self.lanes();
         lanes.owns(shard, owned, Instant::now());
-        show(&self.inner.owned, lanes.shards() as u64);
+        set_gauge(&self.inner.owned, lanes.shards() as u64);
     }
 
     /// An event brought no report.
@@ -253,7 +254,7 @@ impl Metrics {
         self.inner.latency.observe(latency.as_secs_f64());
     }
 
-    /// What the source tells.
+    /// The source told how its watch stands.
     pub fn note(&self, note: &SourceNote) {
         let inner = &*self.inner;
         match note {
@@ -262,7 +263,7 @@ impl Metrics {
             SourceNote::Broken(_) => inner.watch_restarts.inc(),
             SourceNote::Listed { objects } => {
                 inner.lists.inc();
-                show(&inner.listed, *objects as u64);
+                set_gauge(&inner.listed, *objects as u64);
             }
             SourceNote::Kind { kind, state } => inner.kinds.stands(kind, *state),
             SourceNote::Gap { kind } => inner.kinds.gap(kind),
@@ -274,12 +275,12 @@ impl Metrics {
         }
     }
 
-    /// The ledger's figures.
+    /// Takes the ledger's newest status.
     pub fn ledger(&self, status: &LedgerStatus) {
         self.inner.ledger.take(status);
     }
 
-    /// The sink's circuit.
+    /// Takes the newest state of the sink's circuit.
     pub fn circuit(&self, state: CircuitState) {
         self.inner.circuit.set(match state {
             CircuitState::Closed => 0,
@@ -288,7 +289,7 @@ impl Metrics {
         });
     }
 
-    /// What health says.
+    /// Takes the newest report of health.
     pub fn health(&self, report: &HealthReport) {
         self.inner.ready.set(i64::from(report.ready));
         // What is a further route's stands in its own.
@@ -313,7 +314,7 @@ impl Metrics {
     #[must_use]
     pub fn render_with(&self, name: &str, routes: &[(&str, &Self)]) -> String {
         let further = routes.iter().map(|(name, metrics)| (*name, metrics.gather()));
-        text(&routes::together((name, self.gather()), further))
+        text(&routes::merge((name, self.gather()), further))
     }
 
     fn gather(&self) -> Vec<MetricFamily> {

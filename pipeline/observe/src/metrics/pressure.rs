@@ -5,8 +5,9 @@ use std::time::Duration;
 use pipeline_core::{Families, Labels, Peer, Pressure, Wait};
 use prometheus::{CounterVec, IntGauge, IntGaugeVec};
 
-use super::figures::show;
+use super::figures::set_gauge;
 
+/// The series of calls that are under way or wait, by peer.
 pub(super) struct PressureSeries {
     limit: IntGaugeVec,
     in_flight: IntGaugeVec,
@@ -42,7 +43,7 @@ impl PressureSeries {
     pub(super) fn take(&self, pressure: Pressure) {
         let set = |of: &IntGaugeVec, value: usize| {
             let gauge: IntGauge = of.with_label_values(&[pressure.peer.as_str()]);
-            show(&gauge, value as u64);
+            set_gauge(&gauge, value as u64);
         };
         set(&self.limit, pressure.limit);
         set(&self.in_flight, pressure.in_flight);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use pipeline_core::Families;
 use prometheus::{Counter, IntGauge};
 
-use super::figures::show;
+use super::figures::set_gauge;
 
 /// The unit of processor time in `/proc`: `USER_HZ`, 100 on every architecture Linux runs on today.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -33,7 +33,7 @@ impl ProcessSeries {
     /// Reads the figures anew.
     pub(super) fn read(&self) {
         if let Some(resident) = resident_bytes() {
-            show(&self.resident, resident);
+            set_gauge(&self.resident, resident);
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seconds) = cpu_seconds() {

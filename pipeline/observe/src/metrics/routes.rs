@@ -28,7 +28,7 @@ fn is_of_the_process(name: &str) -> bool {
 }
 
 /// The families of the first route and of those that come further.
-pub(super) fn together<'a>(
+pub(super) fn merge<'a>(
     (name, mut all): (&str, Vec<MetricFamily>),
     further: impl IntoIterator<Item = (&'a str, Vec<MetricFamily>)>,
 ) -> Vec<MetricFamily> {

@@ -7,7 +7,7 @@ use prometheus::{IntCounter, IntCounterVec};
 
 use super::{Metrics, PREFIX};
 
-/// What became of spans.
+/// What became of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanResult {
     /// The collector took them.
@@ -48,7 +48,7 @@ impl SpanSeries {
         Self { counters: Arc::new(counters) }
     }
 
-    /// So many spans ended so.
+    /// Counts so many spans with this result.
     pub fn add(&self, result: SpanResult, spans: usize) {
         let [exported, rejected, failed, dropped] = &*self.counters;
         let counter = match result {
@@ -62,7 +62,7 @@ impl SpanSeries {
 }
 
 impl Metrics {
-    /// Adds the counters of spans, at zero. To be asked for once.
+    /// Registers the counters of spans, at zero. Called once, as a second call would register them again.
     #[must_use]
     pub fn spans(&self) -> SpanSeries {
         let make = Families::new(&self.inner.registry, PREFIX);

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{Outcome, Reason, ReportKind, Sample, Version};
 
-use super::{Span, What, root, span_id};
+use super::{Activity, Span, root, span_id};
 
-/// Spans kept of one attempt: of an application with thousands of resources the first tell what the others would.
+/// How many spans are kept of one attempt: of an application with thousands of resources the first say what the others
+/// would.
 const KEPT: usize = 512;
 
 /// The spans of one attempt, in the making.
@@ -17,9 +18,9 @@ pub struct AttemptSpans {
     pub(super) version: Version,
     pub(super) spans: Vec<Span>,
     pub(super) left_out: u32,
-    /// Whether anybody is told.
+    /// Whether the spans are exported.
     sampled: bool,
-    /// The event's own span.
+    /// The id of the event's own span.
     event: u64,
     enrich: u64,
     attempt: u32,
@@ -27,8 +28,8 @@ pub struct AttemptSpans {
 }
 
 impl AttemptSpans {
-    /// Of the event that the shard knows as `trace` and `version`; `event` is its own span. Times are kept since
-    /// `started`.
+    /// Begins the spans of an attempt at the event that the shard knows as `trace` and `version`; `event` is the id of its own
+    /// span, if it is followed. Times are counted from `started`, when the engine started.
     pub(super) fn new(
         (trace, version): (u128, Version),
         event: Option<u64>,
@@ -48,7 +49,7 @@ impl AttemptSpans {
         }
     }
 
-    /// What requests of the enrichment carry: a peer that traces too hangs its spans below ours, and leaves the trace
+    /// The value of the header `traceparent` that requests of the enrichment carry: a peer that traces too hangs its spans below ours, and leaves the trace
     /// alone if it is not exported.
     pub fn traceparent(&self) -> Option<Arc<str>> {
         let Self { trace, enrich, sampled, .. } = self;
@@ -66,19 +67,19 @@ impl AttemptSpans {
         if !self.sampled {
             return;
         }
-        let what = What::Enrich { attempt: self.attempt, reports, failed };
+        let activity = Activity::Enrich { attempt: self.attempt, reports, failed };
         let (from, to) = (self.since(began), self.since(Instant::now()));
-        self.push(Span { id: self.enrich, parent: self.event, from, to, what });
+        self.push(Span { id: self.enrich, parent: self.event, from, to, activity });
         for (ended, Sample { call, outcome, took, .. }) in calls {
             let failed = match outcome {
                 Outcome::Failed(reason) => Some(*reason),
                 Outcome::Ok | Outcome::Cached => None,
             };
-            let what = What::Call { call: *call, cached: *outcome == Outcome::Cached, failed };
+            let activity = Activity::Call { call: *call, cached: *outcome == Outcome::Cached, failed };
             let to = self.since(*ended).min(to);
             // What a call that was begun for another event took may have begun before this one.
             let from = to.saturating_sub(*took).max(from);
-            self.push(Span { id: span_id(), parent: self.enrich, from, to, what });
+            self.push(Span { id: span_id(), parent: self.enrich, from, to, activity });
         }
     }
 
@@ -96,8 +97,8 @@ impl AttemptSpans {
         }
         let from = self.since(began);
         let id = if failed.is_some() { span_id() } else { id };
-        let what = What::Report { kind, failed };
-        self.push(Span { id, parent: self.event, from, to: from + took, what });
+        let activity = Activity::Report { kind, failed };
+        self.push(Span { id, parent: self.event, from, to: from + took, activity });
     }
 
     fn push(&mut self, span: Span) {

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{Event, Key, Reason, Step, Timestamp, Trace, Uid, Version};
 
-use super::{AttemptSpans, End, EventSpan, Span, SpanBatch, Tap, What, root, span_id};
+use super::{Activity, AttemptSpans, EventEnd, EventSpan, Span, SpanBatch, Tap, root, span_id};
 
-/// Events of one shard that are followed at a time; as many as its queue, what waits and what runs, and some more.
+/// How many events of one shard are followed at a time: as many as are queued, wait or run, and some more.
 const OPEN: usize = 4096;
 
-/// One moment by both clocks: since the start, and on the wall. Taken together, or what is told of one event at
-/// different times is out of step.
-type Instants = (Duration, Timestamp);
+/// One moment by both clocks: since the engine started, and on the wall. Both are read together, as what is told of one
+/// event at different times would be out of step otherwise.
+type BothClocks = (Duration, Timestamp);
 
-/// An event: two lives of an application may end in one trace.
-type Id = (u128, Version);
+/// Which event it is: its trace and its version, as two lives of an application may end in one trace.
+type EventId = (u128, Version);
 
 /// Follows the events of one shard.
 #[derive(Debug)]
@@ -23,17 +23,18 @@ pub struct Recorder {
     tap: Tap,
     shard: u32,
     started: Instant,
-    open: HashMap<Id, Open>,
+    open: HashMap<EventId, OpenEvent>,
     /// Keys that are being read, since when, and the trace of the newest event that the read stands for.
     reads: HashMap<Key, (Duration, u128)>,
     /// The read whose events are told now.
-    read: Option<Read>,
+    read: Option<FinishedRead>,
     /// The event that goes into the lane now: its trace, its life, and how long ago the watch saw it.
     arriving: Option<(u128, Uid, Duration)>,
 }
 
+/// A read of an application that succeeded, while the events that it brought are told.
 #[derive(Debug)]
-struct Read {
+struct FinishedRead {
     key: Key,
     from: Duration,
     to: Duration,
@@ -42,7 +43,7 @@ struct Read {
 
 /// An event that has not ended.
 #[derive(Debug)]
-struct Open {
+struct OpenEvent {
     id: u64,
     parent: Option<u64>,
     follows: Option<(u128, u64)>,
@@ -50,7 +51,7 @@ struct Open {
     uid: Option<Uid>,
     from: Duration,
     /// What it waits for, and since when.
-    waits: Option<(Duration, What)>,
+    waits: Option<(Duration, Activity)>,
     spans: Vec<Span>,
     left_out: u32,
 }
@@ -71,7 +72,7 @@ impl Recorder {
     }
 
     /// A step was told.
-    pub fn told(&mut self, trace: &Trace, at: Instants) {
+    pub fn told(&mut self, trace: &Trace, at: BothClocks) {
         let now = at.0;
         let id = (trace.trace, trace.version);
         match trace.step {
@@ -83,15 +84,15 @@ impl Recorder {
                     open.waited(now);
                 }
             }
-            Step::Limited(_) => self.waits(id, What::RateLimit, now),
+            Step::Limited(_) => self.waits(id, Activity::RateLimit, now),
             Step::Retried { reason, .. } => {
-                self.waits(id, What::RetryWait { reason }, now);
+                self.waits(id, Activity::RetryWait { reason }, now);
                 self.flush(id, at);
             }
-            Step::Acked { .. } => self.end(id, End::Acked, None, at),
-            Step::Filtered(why) => self.end(id, End::Filtered, Some(why.as_str()), at),
-            Step::Coalesced(folded) => self.end(id, End::Coalesced, Some(folded.as_str()), at),
-            Step::Parked(reason) => self.end(id, End::Parked, Some(reason.as_str()), at),
+            Step::Acked { .. } => self.end(id, EventEnd::Acked, None, at),
+            Step::Filtered(why) => self.end(id, EventEnd::Filtered, Some(why.as_str()), at),
+            Step::Coalesced(folded) => self.end(id, EventEnd::Coalesced, Some(folded.as_str()), at),
+            Step::Parked(reason) => self.end(id, EventEnd::Parked, Some(reason.as_str()), at),
             Step::Fetched { .. }
             | Step::Enriched { .. }
             | Step::Reported { .. }
@@ -120,15 +121,15 @@ impl Recorder {
     }
 
     /// A read is over; what it found, unless it `failed`, is told next.
-    pub fn read(&mut self, key: &Key, failed: Option<Reason>, at: Instants) {
+    pub fn read(&mut self, key: &Key, failed: Option<Reason>, at: BothClocks) {
         let now = at.0;
         let Some((from, trace)) = self.reads.remove(key) else { return };
         if failed.is_none() {
-            self.read = Some(Read { key: key.clone(), from, to: now, trace });
+            self.read = Some(FinishedRead { key: key.clone(), from, to: now, trace });
         } else if self.tap.samples(trace) {
             // Its event is told as folded already: what failed is a late part of that.
-            let what = What::Read { failed };
-            let span = Span { id: span_id(), parent: root(trace), from, to: now, what };
+            let activity = Activity::Read { failed };
+            let span = Span { id: span_id(), parent: root(trace), from, to: now, activity };
             self.tell(trace, None, vec![span], at);
         }
     }
@@ -139,10 +140,10 @@ impl Recorder {
     }
 
     /// The process stops: what has not ended is told as it is.
-    pub fn stop(&mut self, at: Instants) {
-        let open: Vec<Id> = self.open.keys().copied().collect();
+    pub fn stop(&mut self, at: BothClocks) {
+        let open: Vec<EventId> = self.open.keys().copied().collect();
         for id in open {
-            self.end(id, End::Stopped, None, at);
+            self.end(id, EventEnd::Stopped, None, at);
         }
     }
 
@@ -153,7 +154,7 @@ impl Recorder {
         }
         let read = self.read.as_ref().filter(|read| read.key == trace.key);
         let (uid, ago) = arriving.map_or((None, Duration::ZERO), |(_, uid, ago)| (Some(uid), ago));
-        let mut open = Open {
+        let mut open = OpenEvent {
             id: root(trace.trace),
             parent: None,
             follows: None,
@@ -164,10 +165,10 @@ impl Recorder {
             spans: Vec::new(),
             left_out: 0,
         };
-        open.waits = Some((open.from, What::Queue));
+        open.waits = Some((open.from, Activity::Queue));
         if let Some(read) = read {
             open.from = read.from;
-            open.waits = Some((now, What::Queue));
+            open.waits = Some((now, Activity::Queue));
             let former = Some(read.trace).filter(|former| *former != 0);
             if read.trace == trace.trace {
                 open.id = span_id();
@@ -175,27 +176,27 @@ impl Recorder {
             } else {
                 open.follows = former.map(|former| (former, root(former)));
             }
-            let what = What::Read { failed: None };
-            open.spans.push(Span { id: span_id(), parent: open.id, from: read.from, to: read.to, what });
+            let activity = Activity::Read { failed: None };
+            open.spans.push(Span { id: span_id(), parent: open.id, from: read.from, to: read.to, activity });
         }
         self.open.insert((trace.trace, trace.version), open);
     }
 
-    fn waits(&mut self, id: Id, what: What, now: Duration) {
+    fn waits(&mut self, id: EventId, activity: Activity, now: Duration) {
         if let Some(open) = self.open.get_mut(&id) {
             open.waited(now);
-            open.waits = Some((now, what));
+            open.waits = Some((now, activity));
         }
     }
 
     /// Tells what is known of an event that goes on: it may do so for hours.
-    fn flush(&mut self, id: Id, at: Instants) {
+    fn flush(&mut self, id: EventId, at: BothClocks) {
         let Some(open) = self.open.get_mut(&id) else { return };
         let spans = std::mem::take(&mut open.spans);
         self.tell(id.0, None, spans, at);
     }
 
-    fn end(&mut self, id: Id, end: End, reason: Option<&'static str>, at: Instants) {
+    fn end(&mut self, id: EventId, end: EventEnd, reason: Option<&'static str>, at: BothClocks) {
         let Some(mut open) = self.open.remove(&id) else { return };
         open.waited(at.0);
         let event = EventSpan {
@@ -215,16 +216,16 @@ impl Recorder {
         self.tell(id.0, Some(event), open.spans, at);
     }
 
-    fn tell(&self, trace: u128, event: Option<EventSpan>, spans: Vec<Span>, at: Instants) {
+    fn tell(&self, trace: u128, event: Option<EventSpan>, spans: Vec<Span>, at: BothClocks) {
         self.tap.tell(SpanBatch { trace, event, spans, now: at });
     }
 }
 
-impl Open {
+impl OpenEvent {
     /// It does not wait any more.
     fn waited(&mut self, now: Duration) {
-        if let Some((from, what)) = self.waits.take() {
-            self.spans.push(Span { id: span_id(), parent: self.id, from, to: now, what });
+        if let Some((from, activity)) = self.waits.take() {
+            self.spans.push(Span { id: span_id(), parent: self.id, from, to: now, activity });
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::SpanBatch;
 
-/// Takes what shards tell; cloning shares.
+/// Where shards hand their spans over; clones share the room.
 #[derive(Clone)]
 pub struct Tap {
     out: mpsc::UnboundedSender<SpanBatch>,
@@ -18,18 +18,18 @@ pub struct Tap {
     lost: Arc<dyn Fn(usize) + Send + Sync>,
 }
 
-/// Gives what was told.
+/// Where the exporter takes the spans that were handed over.
 #[derive(Debug)]
 pub struct Taps {
     told: mpsc::UnboundedReceiver<SpanBatch>,
     held: Arc<AtomicUsize>,
 }
 
-/// Bits of a trace id that decide; what the W3C calls its random part.
+/// How many of a trace id's lowest bits decide whether it is exported: what the W3C calls its random part.
 const RANDOM_BITS: u32 = 56;
 
-/// Room for `most` spans, of a share of `ratio` (0 to 1) of all events; which, their trace ids decide. `lost` is told
-/// how many spans found no room.
+/// Makes room for `most` spans, of a share of `ratio` (0 to 1) of all events; the trace ids decide of which. `lost` is
+/// called with the number of spans that found no room.
 #[must_use]
 pub fn taps(most: usize, ratio: f64, lost: impl Fn(usize) + Send + Sync + 'static) -> (Tap, Taps) {
     let (out, told) = mpsc::unbounded_channel();
@@ -70,7 +70,7 @@ impl Tap {
         }
     }
 
-    /// Spans that could not be kept until their event's end.
+    /// Counts spans that could not be kept until their event ended.
     pub fn lose(&self, spans: usize) {
         (self.lost)(spans);
     }
@@ -83,19 +83,19 @@ impl std::fmt::Debug for Tap {
 }
 
 impl Taps {
-    /// What was told next; `None` when nobody can tell anything any more.
+    /// Waits for the next batch; `None` when every [`Tap`] is gone.
     pub async fn next(&mut self) -> Option<SpanBatch> {
         let told = self.told.recv().await?;
         Some(self.taken(told))
     }
 
-    /// What was told next, if it was.
+    /// The next batch, if one waits.
     pub fn try_next(&mut self) -> Option<SpanBatch> {
         let told = self.told.try_recv().ok()?;
         Some(self.taken(told))
     }
 
-    /// Spans that wait.
+    /// How many spans wait to be taken.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)

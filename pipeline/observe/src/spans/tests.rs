@@ -85,8 +85,8 @@ fn call(outcome: Outcome, milliseconds: u64) -> Sample {
 }
 
 /// What each span was, with the seconds from and to.
-fn shown(told: &SpanBatch) -> Vec<(What, u64, u64)> {
-    told.spans.iter().map(|span| (span.what, span.from.as_secs(), span.to.as_secs())).collect()
+fn shown(told: &SpanBatch) -> Vec<(Activity, u64, u64)> {
+    told.spans.iter().map(|span| (span.activity, span.from.as_secs(), span.to.as_secs())).collect()
 }
 
 #[test]
@@ -108,17 +108,20 @@ fn an_event_is_told_when_it_ends_with_all_that_took_time() {
     let told = world.one();
     let root = told.event.clone().unwrap();
     assert_eq!((told.trace, root.id, root.parent, root.follows), (TRACE, 0xa3ce_929d_0e0e_4736, None, None));
-    assert_eq!((root.from, root.to, root.end, root.reason), (at(10), at(18), End::Acked, None));
+    assert_eq!((root.from, root.to, root.end, root.reason), (at(10), at(18), EventEnd::Acked, None));
     assert_eq!((root.key, root.uid.as_deref(), root.version, root.shard), (key(), Some("a"), Version(7), 3));
     assert_eq!((told.len(), root.left_out), (7, 0));
     let [queue, enrich, managed, cached, app, resource] = &told.spans[..] else { panic!("{told:#?}") };
-    assert_eq!((queue.what, queue.from, queue.to), (What::Queue, at(10), at(12)));
-    assert_eq!(enrich.what, What::Enrich { attempt: 0, reports: 2, failed: None });
-    let of_call = |cached| What::Call { call: CALL, cached, failed: None };
-    assert_eq!((managed.what, cached.what), (of_call(false), of_call(true)));
+    assert_eq!((queue.activity, queue.from, queue.to), (Activity::Queue, at(10), at(12)));
+    assert_eq!(enrich.activity, Activity::Enrich { attempt: 0, reports: 2, failed: None });
+    let of_call = |cached| Activity::Call { call: CALL, cached, failed: None };
+    assert_eq!((managed.activity, cached.activity), (of_call(false), of_call(true)));
     let failed = Some(Reason::Timeout);
-    assert_eq!((app.what, app.from, app.to), (What::Report { kind: OBJECT, failed: None }, at(14), at(15)));
-    assert_eq!(resource.what, What::Report { kind: LISTED, failed });
+    assert_eq!(
+        (app.activity, app.from, app.to),
+        (Activity::Report { kind: OBJECT, failed: None }, at(14), at(15))
+    );
+    assert_eq!(resource.activity, Activity::Report { kind: LISTED, failed });
     for span in [queue, enrich, app, resource] {
         assert_eq!(span.parent, root.id, "{span:?}");
     }
@@ -147,7 +150,7 @@ fn the_life_of_an_event_begins_where_the_watch_saw_it() {
     let told = world.one();
     let root = told.event.unwrap();
     assert!((5..=6).contains(&root.from.as_secs()), "{root:?}");
-    assert_eq!((root.uid.as_deref(), root.end, root.reason), (Some("a"), End::Filtered, Some("stale")));
+    assert_eq!((root.uid.as_deref(), root.end, root.reason), (Some("a"), EventEnd::Filtered, Some("stale")));
     // A clock that was set back meanwhile.
     world
         .recorder
@@ -155,7 +158,7 @@ fn the_life_of_an_event_begins_where_the_watch_saw_it() {
     world.step_of(TRACE, 8, 11, Step::Observed);
     world.step_of(TRACE, 8, 11, Step::Coalesced(Folded::Full));
     let root = world.one().event.unwrap();
-    assert_eq!((root.from, root.end, root.reason), (at(11), End::Coalesced, Some("full")));
+    assert_eq!((root.from, root.end, root.reason), (at(11), EventEnd::Coalesced, Some("full")));
 }
 
 #[test]
@@ -170,10 +173,10 @@ fn a_try_that_failed_is_told_at_once_and_the_wait_after_it_later() {
     world.step(5, Step::Retried { reason: Reason::ServerError, after: at(60) });
     let first = world.one();
     assert_eq!(first.event, None);
-    let report = |failed| What::Report { kind: OBJECT, failed };
+    let report = |failed| Activity::Report { kind: OBJECT, failed };
     assert_eq!(
         shown(&first),
-        [(What::Queue, 1, 2), (What::RateLimit, 2, 4), (report(Some(Reason::ServerError)), 4, 5)]
+        [(Activity::Queue, 1, 2), (Activity::RateLimit, 2, 4), (report(Some(Reason::ServerError)), 4, 5)]
     );
     world.step(65, Step::Started { attempt: 1 });
     let mut attempt = world.recorder.starts(&event(TRACE, 7), 1);
@@ -183,7 +186,7 @@ fn a_try_that_failed_is_told_at_once_and_the_wait_after_it_later() {
     let last = world.one();
     assert_eq!(
         shown(&last),
-        [(What::RetryWait { reason: Reason::ServerError }, 5, 65), (report(None), 65, 66)]
+        [(Activity::RetryWait { reason: Reason::ServerError }, 5, 65), (report(None), 65, 66)]
     );
     let root = last.event.clone().unwrap();
     assert_eq!((root.from, root.to), (at(1), at(66)));
@@ -211,17 +214,17 @@ fn what_was_read_again_shows_its_read_and_the_event_it_stands_for() {
     let mut told = world.all();
     told.sort_by_key(|told| told.event.as_ref().map(|event| event.version));
     let [gone, found, other] = &told[..] else { panic!("{told:#?}") };
-    let read = (What::Read { failed: None }, 3, 5);
-    assert_eq!(shown(gone), [read, (What::Queue, 5, 9)]);
+    let read = (Activity::Read { failed: None }, 3, 5);
+    assert_eq!(shown(gone), [read, (Activity::Queue, 5, 9)]);
     let event = gone.event.as_ref().unwrap();
     assert_eq!((gone.trace, event.parent, event.follows), (folded, Some(root.id), None));
     assert_ne!(event.id, root.id);
     assert!(gone.spans.iter().all(|span| span.parent == event.id));
-    assert_eq!(shown(found), [read, (What::Queue, 5, 9)]);
+    assert_eq!(shown(found), [read, (Activity::Queue, 5, 9)]);
     let event = found.event.as_ref().unwrap();
     assert_eq!((found.trace, event.parent, event.follows), (fresh, None, Some((folded, root.id))));
-    assert_eq!((event.from, event.to, event.end), (at(3), at(9), End::Stopped));
-    assert_eq!(shown(other), [(What::Queue, 5, 9)], "of another event of the key");
+    assert_eq!((event.from, event.to, event.end), (at(3), at(9), EventEnd::Stopped));
+    assert_eq!(shown(other), [(Activity::Queue, 5, 9)], "of another event of the key");
 }
 
 #[test]
@@ -233,7 +236,7 @@ fn a_read_that_failed_is_part_of_the_event_that_asked_for_it() {
     world.step(5, Step::Retried { reason: Reason::Timeout, after: at(1) });
     let told = world.one();
     assert_eq!((told.trace, &told.event), (TRACE, &None));
-    assert_eq!(shown(&told), [(What::Read { failed }, 3, 5)]);
+    assert_eq!(shown(&told), [(Activity::Read { failed }, 3, 5)]);
     assert_eq!(told.spans[0].parent, root(TRACE));
     // What a person asked for has no event.
     world.step_of(0, 0, 3, Step::Reading);

@@ -21,7 +21,7 @@ use pipeline_core::{Key, Peer, Reason, Step, Timestamp, Trace, Version};
 
 pub use self::sketch::Ranked;
 use self::sketch::{Detail, Sketch, largest};
-pub use self::slowest::{AckedEvent, Slow};
+pub use self::slowest::{AckedEvent, SlowApplication};
 use self::slowest::{Slowest, slowest};
 pub use self::tally::Tally;
 use crate::metrics::LATENCY_BUCKETS;
@@ -41,24 +41,24 @@ pub struct Ranking {
     /// How far back it goes; figures of latency examples go back further.
     pub window: Duration,
     /// By events that were seen.
-    pub hottest: Vec<Ranked<Hot>>,
+    pub hottest: Vec<Ranked<EventCounts>>,
     /// By the slowest event that was acknowledged.
-    pub slowest: Vec<Slow>,
+    pub slowest: Vec<SlowApplication>,
     /// By calls of Argo CD.
-    pub most_calls: Vec<Ranked<Fetched>>,
+    pub most_calls: Vec<Ranked<CallCounts>>,
     /// By the time that these took together, in microseconds.
-    pub longest_fetch: Vec<Ranked<Fetched>>,
+    pub longest_fetch: Vec<Ranked<CallCounts>>,
     /// By tries that failed.
-    pub failing: Vec<Ranked<Failing>>,
+    pub failing: Vec<Ranked<FailureCounts>>,
     /// What failed, by peer and reason, in the order of those.
-    pub errors: Vec<Errors>,
+    pub errors: Vec<PeerErrors>,
     /// The latency histogram: from the watch to the acknowledgement of all reports.
     pub latency: Vec<Bucket>,
 }
 
-/// Of an application by its events.
+/// What became of an application's events and how many reports they brought.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hot {
+pub struct EventCounts {
     /// Reports that were acknowledged.
     pub reports: u64,
     /// Events that were folded into a newer one.
@@ -67,51 +67,51 @@ pub struct Hot {
     pub filtered: u64,
 }
 
-/// Of an application by its calls of Argo CD.
+/// The calls of Argo CD that were made for an application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fetched {
-    /// How many. Of one attempt the first 64 are counted.
+pub struct CallCounts {
+    /// How many calls there were; of one attempt the first 64 are counted.
     pub calls: u64,
     /// How long they took together.
     pub took: Duration,
 }
 
-/// Of an application by its failed tries.
+/// The failed tries of an application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Failing {
-    /// Of these, those that were refused for good.
+pub struct FailureCounts {
+    /// How many of them were refused for good.
     pub parked: u64,
-    /// The last one.
-    pub last: Option<Failed>,
+    /// The try that failed last.
+    pub last: Option<FailedTry>,
 }
 
 /// One failed try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failed {
-    /// Why.
+pub struct FailedTry {
+    /// Why it failed.
     pub reason: Reason,
-    /// Of which state.
+    /// The version of the application that was tried.
     pub version: Version,
     /// W3C trace id of the event's life.
     pub trace: u128,
-    /// When.
+    /// When it failed.
     pub at: Timestamp,
 }
 
 /// What failed of one peer for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Errors {
-    /// Whose answer, or the want of one.
+pub struct PeerErrors {
+    /// The peer that answered so, or that did not answer.
     pub peer: Peer,
-    /// Why.
+    /// Why they failed.
     pub reason: Reason,
-    /// Calls and reports.
+    /// How many calls and reports failed.
     pub count: u64,
     /// The application that met it last.
     pub key: Key,
     /// The trace id that it met last; 0 when an application was read again.
     pub trace: u128,
-    /// When.
+    /// When it failed.
     pub at: Timestamp,
 }
 
@@ -126,7 +126,7 @@ pub struct Bucket {
     pub examples: Vec<AckedEvent>,
 }
 
-impl Detail for Hot {
+impl Detail for EventCounts {
     fn add(&mut self, earlier: &Self) {
         self.reports += earlier.reports;
         self.coalesced += earlier.coalesced;
@@ -134,14 +134,14 @@ impl Detail for Hot {
     }
 }
 
-impl Detail for Fetched {
+impl Detail for CallCounts {
     fn add(&mut self, earlier: &Self) {
         self.calls += earlier.calls;
         self.took = self.took.saturating_add(earlier.took);
     }
 }
 
-impl Detail for Failing {
+impl Detail for FailureCounts {
     fn add(&mut self, earlier: &Self) {
         self.parked += earlier.parked;
         self.last = self.last.or(earlier.last);
@@ -161,12 +161,12 @@ pub struct Top {
 /// What one span of time filled.
 #[derive(Debug)]
 struct Lists {
-    hot: Sketch<Hot>,
+    hot: Sketch<EventCounts>,
     slow: Slowest,
-    calls: Sketch<Fetched>,
-    fetch: Sketch<Fetched>,
-    failing: Sketch<Failing>,
-    errors: Vec<Errors>,
+    calls: Sketch<CallCounts>,
+    fetch: Sketch<CallCounts>,
+    failing: Sketch<FailureCounts>,
+    errors: Vec<PeerErrors>,
     latency: [u64; BUCKETS],
 }
 
@@ -187,7 +187,7 @@ impl Top {
     pub fn step(&mut self, told: &Trace, now: Duration, at: Timestamp) {
         self.turn_over(now);
         let Trace { key, version, trace, step } = told;
-        let failed = |reason| Failed { reason, version: *version, trace: *trace, at };
+        let failed = |reason| FailedTry { reason, version: *version, trace: *trace, at };
         let lists = &mut self.now;
         match *step {
             Step::Observed => drop(lists.hot.add(key, 1)),
@@ -213,7 +213,7 @@ impl Top {
         let Tally { trace, calls, took, reports, .. } = *tally;
         let lists = &mut self.now;
         if calls > 0 {
-            let fetched = Fetched { calls, took };
+            let fetched = CallCounts { calls, took };
             lists.calls.add(key, calls).add(&fetched);
             let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
             lists.fetch.add(key, microseconds).add(&fetched);
@@ -223,7 +223,7 @@ impl Top {
         }
         for (peer, reason, count, at) in &tally.failed {
             let (peer, reason, count, at) = (*peer, *reason, *count, *at);
-            lists.fail(Errors { peer, reason, count, key: key.clone(), trace, at });
+            lists.fail(PeerErrors { peer, reason, count, key: key.clone(), trace, at });
         }
     }
 
@@ -231,7 +231,7 @@ impl Top {
     pub fn not_read(&mut self, key: &Key, reason: Reason, now: Duration, at: Timestamp) {
         self.turn_over(now);
         let (peer, key) = (Peer::KUBERNETES, key.clone());
-        self.now.fail(Errors { peer, reason, count: 1, key, trace: 0, at });
+        self.now.fail(PeerErrors { peer, reason, count: 1, key, trace: 0, at });
     }
 
     /// The first `limit` of each list.
@@ -293,7 +293,7 @@ impl Top {
     }
 }
 
-impl Errors {
+impl PeerErrors {
     fn is_of(&self, other: &Self) -> bool {
         (self.peer, self.reason) == (other.peer, other.reason)
     }
@@ -323,15 +323,15 @@ impl Lists {
         *latency = [0; BUCKETS];
     }
 
-    fn hot(&mut self, key: &Key, count: impl FnOnce(&mut Hot)) {
+    fn hot(&mut self, key: &Key, count: impl FnOnce(&mut EventCounts)) {
         if let Some(hot) = self.hot.detail(key) {
             count(hot);
         }
     }
 
-    fn fail(&mut self, errors: Errors) {
+    fn fail(&mut self, errors: PeerErrors) {
         match self.errors.iter_mut().find(|known| known.is_of(&errors)) {
-            Some(known) => *known = Errors { count: known.count + errors.count, ..errors },
+            Some(known) => *known = PeerErrors { count: known.count + errors.count, ..errors },
             None => self.errors.push(errors),
         }
     }

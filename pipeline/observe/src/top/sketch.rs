@@ -20,7 +20,7 @@ pub(super) trait Detail: Default + Clone {
 /// One application of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranked<D> {
-    /// Which.
+    /// The application.
     pub key: Key,
     /// Its sum is this or more: what was added since it has its place.
     pub at_least: u64,

@@ -10,21 +10,21 @@ use seahash::SeaHasher;
 /// One event of which every report was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AckedEvent {
-    /// Whose.
+    /// The application that the event is of.
     pub key: Key,
-    /// Which state.
+    /// The version of the application that it tells of.
     pub version: Version,
-    /// W3C trace id of its life.
+    /// The W3C trace id of the event's life.
     pub trace: u128,
-    /// When.
+    /// When its last report was acknowledged.
     pub at: Timestamp,
-    /// So long after it was seen.
+    /// How long after the watch saw it that was.
     pub took: Duration,
 }
 
 /// One application, and how long its events took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slow {
+pub struct SlowApplication {
     /// Its slowest event.
     pub worst: AckedEvent,
     /// Its events since it is in the list.
@@ -38,7 +38,7 @@ pub struct Slow {
 #[derive(Debug)]
 pub(super) struct Slowest {
     places: usize,
-    apps: HashMap<Key, Slow, BuildHasherDefault<SeaHasher>>,
+    apps: HashMap<Key, SlowApplication, BuildHasherDefault<SeaHasher>>,
     /// Nobody in a full list is less slow.
     floor: Duration,
 }
@@ -61,7 +61,8 @@ impl Slowest {
         if self.apps.len() == self.places && !self.make_room(*took) {
             return;
         }
-        self.apps.insert(key.clone(), Slow { worst: acknowledged.clone(), acked: 1, total: *took });
+        self.apps
+            .insert(key.clone(), SlowApplication { worst: acknowledged.clone(), acked: 1, total: *took });
     }
 
     pub(super) fn clear(&mut self) {
@@ -84,8 +85,8 @@ impl Slowest {
 }
 
 /// The `limit` slowest applications of two lists together, the slowest first.
-pub(super) fn slowest(now: &Slowest, before: &Slowest, limit: usize) -> Vec<Slow> {
-    let mut both: Vec<Slow> = now
+pub(super) fn slowest(now: &Slowest, before: &Slowest, limit: usize) -> Vec<SlowApplication> {
+    let mut both: Vec<SlowApplication> = now
         .apps
         .iter()
         .map(|(key, slow)| {

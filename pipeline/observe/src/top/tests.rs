@@ -61,13 +61,13 @@ fn each_list_has_its_own_order() {
     let ranking = top.ranking(2, Duration::from_secs(10));
     assert_eq!(ranking.window, Duration::from_secs(10));
     assert_eq!(names(&ranking.hottest), [("busy", 5), ("calm", 2)]);
-    assert_eq!(ranking.hottest[0].detail, Hot { reports: 1, coalesced: 1, filtered: 1 });
+    assert_eq!(ranking.hottest[0].detail, EventCounts { reports: 1, coalesced: 1, filtered: 1 });
     assert_eq!(names(&ranking.most_calls), [("busy", 3), ("calm", 1)]);
     assert_eq!(names(&ranking.longest_fetch), [("calm", 900_000), ("busy", 15_000)]);
-    assert_eq!(ranking.longest_fetch[0].detail, Fetched { calls: 1, took: Duration::from_millis(900) });
+    assert_eq!(ranking.longest_fetch[0].detail, CallCounts { calls: 1, took: Duration::from_millis(900) });
     assert_eq!(names(&ranking.failing), [("calm", 2)]);
-    let last = Failed { reason: Reason::Refused, version: Version(7), trace: 4, at: at(4) };
-    assert_eq!(ranking.failing[0].detail, Failing { parked: 1, last: Some(last) });
+    let last = FailedTry { reason: Reason::Refused, version: Version(7), trace: 4, at: at(4) };
+    assert_eq!(ranking.failing[0].detail, FailureCounts { parked: 1, last: Some(last) });
     let slow: Vec<_> = ranking
         .slowest
         .iter()

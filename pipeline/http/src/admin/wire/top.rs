@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rounded;
 use pipeline_engine::run::Status;
-use pipeline_observe::top::{self, AckedEvent, Fetched, Ranked, Ranking};
+use pipeline_observe::top::{self, AckedEvent, CallCounts, Ranked, Ranking};
 
 /// `GET /v1/top?limit=20`. Each list begins with the first.
 ///
@@ -254,8 +254,8 @@ fn merged<D, T>(
     all.into_iter().take(limit).map(|(shard, app)| entry(shard, app)).collect()
 }
 
-fn hot(shard: u32, app: &Ranked<top::Hot>) -> Hot {
-    let top::Hot { reports, coalesced, filtered } = app.detail;
+fn hot(shard: u32, app: &Ranked<top::EventCounts>) -> Hot {
+    let top::EventCounts { reports, coalesced, filtered } = app.detail;
     Hot {
         app: app.key.to_string(),
         shard,
@@ -267,13 +267,13 @@ fn hot(shard: u32, app: &Ranked<top::Hot>) -> Hot {
     }
 }
 
-fn called(shard: u32, app: &Ranked<Fetched>) -> Called {
-    let Fetched { calls, took } = app.detail;
+fn called(shard: u32, app: &Ranked<CallCounts>) -> Called {
+    let CallCounts { calls, took } = app.detail;
     let seconds = took.as_secs_f64();
     Called { app: app.key.to_string(), shard, calls, calls_up_to: None, seconds, seconds_up_to: None }
 }
 
-fn failing(shard: u32, app: &Ranked<top::Failing>) -> Failing {
+fn failing(shard: u32, app: &Ranked<top::FailureCounts>) -> Failing {
     let last = app.detail.last;
     Failing {
         app: app.key.to_string(),
@@ -289,12 +289,12 @@ fn failing(shard: u32, app: &Ranked<top::Failing>) -> Failing {
 }
 
 fn slowest(rankings: &[(u32, Ranking)], limit: usize) -> Vec<Slow> {
-    let mut all: Vec<(u32, &top::Slow)> = rankings
+    let mut all: Vec<(u32, &top::SlowApplication)> = rankings
         .iter()
         .flat_map(|(shard, ranking)| ranking.slowest.iter().map(|slow| (*shard, slow)))
         .collect();
     all.sort_by_key(|(_, slow)| Reverse(slow.worst.took));
-    let slow = |(shard, slow): (u32, &top::Slow)| Slow {
+    let slow = |(shard, slow): (u32, &top::SlowApplication)| Slow {
         event: Event::new(shard, &slow.worst),
         acked: slow.acked,
         mean_seconds: slow.total.as_secs_f64() / slow.acked.max(1) as f64,
@@ -303,7 +303,7 @@ fn slowest(rankings: &[(u32, Ranking)], limit: usize) -> Vec<Slow> {
 }
 
 fn errors(rankings: &[(u32, Ranking)]) -> Vec<Errors> {
-    let mut all: Vec<top::Errors> = Vec::new();
+    let mut all: Vec<top::PeerErrors> = Vec::new();
     for errors in rankings.iter().flat_map(|(_, ranking)| &ranking.errors) {
         match all.iter_mut().find(|known| (known.peer, known.reason) == (errors.peer, errors.reason)) {
             Some(known) => {

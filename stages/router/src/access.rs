@@ -2,18 +2,20 @@
 
 use crate::route::{Route, route};
 
-/// Characters of a path that are shown.
-const SHOWN: usize = 256;
-/// A part of a path that is as long as this may be a token.
-const LONG: usize = 24;
-/// Parts of a webhook's path: what follows the names is between the sender and its receiver.
-const NAMED: usize = 4;
+/// How many characters of a path are shown.
+const MAX_CHARACTERS: usize = 256;
+/// A segment of a path that has a digit and so many bytes may be a token.
+const TOKEN_LENGTH: usize = 24;
+/// How many segments of a webhook's path are shown, the empty one before the first slash included: what follows the names is
+/// between the sender and its receiver.
+const WEBHOOK_SEGMENTS: usize = 4;
 
-/// Probes come every few seconds, and say nothing.
+/// Whether a path is that of a probe: those come every few seconds, and are not logged.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
+/// A path as the access log shows it.
 pub(crate) fn shown(path: &str) -> String {
     let webhook = route(path) == Route::Webhooks;
     let mut text = String::new();
@@ -21,17 +23,17 @@ pub(crate) fn shown(path: &str) -> String {
         if number > 0 {
             text.push('/');
         }
-        if webhook && number >= NAMED {
+        if webhook && number >= WEBHOOK_SEGMENTS {
             text.push_str("...");
             break;
         }
-        match segment.len() >= LONG && segment.bytes().any(|byte| byte.is_ascii_digit()) {
+        match segment.len() >= TOKEN_LENGTH && segment.bytes().any(|byte| byte.is_ascii_digit()) {
             true => text.push_str("..."),
             false => text.push_str(segment),
         }
     }
-    if text.chars().count() > SHOWN {
-        text = text.chars().take(SHOWN).chain("...".chars()).collect();
+    if text.chars().count() > MAX_CHARACTERS {
+        text = text.chars().take(MAX_CHARACTERS).chain("...".chars()).collect();
     }
     text
 }
@@ -52,6 +54,6 @@ mod tests {
         ] {
             assert_eq!(shown(&path), text);
         }
-        assert_eq!(shown(&format!("/workflows/{}", "a/".repeat(200))).len(), SHOWN + 3);
+        assert_eq!(shown(&format!("/workflows/{}", "a/".repeat(200))).len(), MAX_CHARACTERS + 3);
     }
 }

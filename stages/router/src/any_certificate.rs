@@ -1,4 +1,4 @@
-//! Services that have a certificate which nobody signs.
+//! Accepts the certificate of a service that nobody has signed, where the settings say so.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-/// Takes a service for what it says it is.
+/// Accepts any certificate; only the signatures of the handshake are verified.
 #[derive(Debug)]
 pub(crate) struct AnyCertificate(WebPkiSupportedAlgorithms);
 

@@ -8,40 +8,40 @@ use ipnet::IpNet;
 use stages_client::CertificateFiles;
 use url::Url;
 
-/// All of it.
+/// The settings of a router.
 #[derive(Debug, Clone)]
 pub struct RouterConfig {
     /// Where it listens; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// `None`: it speaks without TLS.
+    /// The certificate that it serves TLS with; `None`: it speaks plain HTTP.
     pub certificate: Option<CertificateFiles>,
     /// Peers whose `Forwarded` and `X-Forwarded-*` are believed: load balancers and ingresses.
     pub trusted: Vec<IpNet>,
-    /// Connections at a time; one more takes the place of the one that has been idle the longest.
+    /// How many connections there may be at a time; one more takes the place of the one that has been idle the longest.
     pub connections: usize,
-    /// A client has this long for the head of a request, once it has begun one, and for the first.
+    /// How long a client has for the head of a request, once it has begun one, and for its first request.
     pub head_timeout: Duration,
-    /// A connection without a request is kept this long.
+    /// How long a connection without a request is kept.
     pub keep_alive: Duration,
-    /// A client that takes none of what is sent to it is cut off after this long.
+    /// How long a client may take nothing of what is sent to it before it is cut off.
     pub write_timeout: Duration,
-    /// After it was told to stop it takes requests for this long, and says that it is not ready.
+    /// How long it goes on taking requests after it was told to stop, while it says that it is not ready.
     pub drain_delay: Duration,
-    /// What is under way then has this long.
+    /// How long requests that are under way after that have to end.
     pub grace: Duration,
-    /// A service is connected to within this time.
+    /// How long connecting to a service may take.
     pub connect_timeout: Duration,
-    /// Log each request.
+    /// Whether each request is logged.
     pub access_log: bool,
     /// What `Access-Control-Allow-Origin` says where the App Proxy is away.
     pub cors_origin: String,
     /// How names of services are resolved.
     pub names: NamesConfig,
-    /// `/app-proxy`; `None`: it is not served.
+    /// The service behind `/app-proxy`; `None`: the path is not served.
     pub app_proxy: Option<Proxied>,
-    /// `/workflows/`; `None`: it is not served.
+    /// The service behind `/workflows/`; `None`: the path is not served.
     pub workflows: Option<Proxied>,
-    /// `/webhooks/<namespace>/<name>`.
+    /// The services behind `/webhooks/<namespace>/<name>`.
     pub webhooks: Webhooks,
 }
 
@@ -59,13 +59,13 @@ pub struct NamesConfig {
 /// What one route may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Nothing was sent either way for this long: the request is given up.
+    /// How long nothing may move in either direction before a request is given up.
     pub idle: Duration,
-    /// Bytes of a body.
+    /// How many bytes the body of a request may have.
     pub body: u64,
-    /// Bytes of names and values of headers.
+    /// How many bytes the names and values of a request's headers may have together.
     pub headers: usize,
-    /// Requests under way at a time, streams and upgrades included.
+    /// How many requests may be under way at a time, streams and upgrades included.
     pub requests: usize,
 }
 
@@ -74,35 +74,36 @@ pub struct Limits {
 pub struct Proxied {
     /// Its address.
     pub url: Url,
-    /// Authorities that sign its certificate, in PEM; `None`: the system's.
+    /// A file in PEM with the authorities that sign its certificate; `None`: the system's authorities do.
     pub ca_file: Option<PathBuf>,
-    /// Accept any certificate.
+    /// Whether any certificate is accepted.
     pub insecure: bool,
     /// What the route may take.
     pub limits: Limits,
 }
 
-/// Services of event sources.
+/// The services of event sources, which webhooks are passed on to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhooks {
-    /// Who may be reached.
+    /// Which event sources may be reached.
     pub allowed: Vec<Allowed>,
-    /// The port of each.
+    /// The port that each of them listens on.
     pub port: u16,
     /// What the route may take.
     pub limits: Limits,
 }
 
-/// Event sources that may be reached.
+/// A rule that lets event sources be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// In this namespace; `None`: in any.
+    /// The namespace that they are in; `None`: any.
     pub namespace: Option<String>,
-    /// Of this name; `None`: of any.
+    /// The name that they have; `None`: any.
     pub name: Option<String>,
 }
 
 impl Allowed {
+    /// Whether the event source of this namespace and name may be reached by this rule.
     pub(crate) fn takes(&self, namespace: &str, name: &str) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         is(&self.namespace, namespace) && is(&self.name, name)

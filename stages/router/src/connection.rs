@@ -26,16 +26,16 @@ use crate::forwarded::Arrival;
 use crate::proxy::Proxy;
 use crate::pulse::{Turn, Watched, Wire};
 
-/// What is read at once, and the least that a head may have.
-const BUFFER: usize = 64 << 10;
-/// Requests that one connection of HTTP/2 has under way at a time.
-const STREAMS: u32 = 128;
+/// How many bytes the head of a request may have.
+const MAX_HEAD: usize = 64 << 10;
+/// How many requests one connection of HTTP/2 may have under way at a time.
+const MAX_STREAMS: u32 = 128;
 const STREAM_WINDOW: u32 = 256 << 10;
-const WINDOW: u32 = 1 << 20;
-/// A client of HTTP/2 is asked whether it is still there, and has this long to say so.
-const PING: Duration = Duration::from_secs(20);
-/// An idle client is told that its connection ends.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// How often a client of HTTP/2 is asked whether it is still there, and how long it has to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long an idle client has to close its connection after it was told that it ends.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What all connections share.
 pub(crate) struct Front {
@@ -57,15 +57,15 @@ impl Front {
         let tls = certificate.map(|certificate| certificate.serving(&["h2", "http/1.1"]).into());
         let mut http = Builder::new(TokioExecutor::new());
         // Times are kept here: those of hyper do not tell a client that asks nothing from one that is slow.
-        http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+        http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MAX_HEAD);
         http.http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(MAX_STREAMS)
             .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .max_header_list_size(u32::try_from(BUFFER).unwrap_or(u32::MAX))
-            .keep_alive_interval(PING)
-            .keep_alive_timeout(PING);
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_INTERVAL);
         Self {
             proxy,
             tls,
@@ -125,7 +125,7 @@ async fn serve(
         result = connection.as_mut() => (Some(result), Duration::ZERO),
         () = closing.cancelled() => (None, front.grace),
         () = place.lost() => (None, Duration::ZERO),
-        () = idle(front, &place, &wire) => (None, FAREWELL),
+        () = idle(front, &place, &wire) => (None, GOODBYE_TIMEOUT),
     };
     let ended = match ended {
         Some(result) => Some(result),

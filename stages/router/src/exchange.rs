@@ -14,7 +14,7 @@ use crate::pulse::Turn;
 use crate::route::Route;
 use crate::streamed::Flow;
 
-/// Over when it is dropped.
+/// A request and its answer, which are over when this is dropped.
 pub(crate) struct Exchange {
     pub(crate) method: Method,
     pub(crate) route: Route,
@@ -27,15 +27,15 @@ pub(crate) struct Exchange {
     began: Instant,
     status: u16,
     complete: bool,
-    /// Why the answer broke off, where the service did that; else the client did.
+    /// Why the service broke off its answer; `None` where it did not, or where the client did.
     broken: Option<String>,
-    /// The route's place for it.
+    /// The place that it takes among the requests of its route.
     permit: Option<OwnedSemaphorePermit>,
     /// Keeps its connection from being taken for an idle one.
     _turn: Arc<Turn>,
 }
 
-/// What is known of a request before it is looked at.
+/// What an [`Exchange`] begins with: what is known of a request before it is checked.
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) route: Route,
@@ -45,6 +45,7 @@ pub(crate) struct Asked {
 }
 
 impl Exchange {
+    /// Begins an exchange, and counts it as under way.
     pub(crate) fn begin(asked: Asked, metrics: &RouterMetrics, log: bool, turn: Arc<Turn>) -> Self {
         let Asked { method, route, path, client, flow } = asked;
         metrics.began(route);
@@ -68,23 +69,24 @@ impl Exchange {
         }
     }
 
+    /// Keeps a place among the requests of the route until the exchange is over.
     pub(crate) fn hold(&mut self, permit: OwnedSemaphorePermit) {
         self.permit = Some(permit);
     }
 
-    /// The head of the answer is made.
+    /// Counts the answer, whose head is made.
     pub(crate) fn answered(&mut self, status: u16) {
         self.status = status;
         self.metrics.answered(self.route, status, self.began.elapsed().as_secs_f64());
     }
 
-    /// The answer broke off.
+    /// Notes for the access log that the service broke off its answer.
     pub(crate) fn broke(&mut self, why: &dyn std::error::Error) {
         let source = why.source().map(|source| format!(": {source}")).unwrap_or_default();
         self.broken = Some(format!("{why}{source}"));
     }
 
-    /// All of it was passed on.
+    /// Notes for the access log that the whole answer was passed on.
     pub(crate) fn complete(&mut self) {
         self.complete = true;
     }

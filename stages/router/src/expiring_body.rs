@@ -1,5 +1,6 @@
-//! The answer to a client of HTTP/2, which may give it no room, and then nobody asks for more of it: its connection is not
-//! blocked, and no time-out of the body is looked at. It is let go all the same, with its place and what the service sends.
+//! The body of an answer to a client of HTTP/2. Such a client may give a stream no room: then nobody polls the body, the
+//! connection is not blocked either, and no other time-out ends it. This one drops the body all the same, and with it the
+//! place that the request holds and the connection to the service.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +15,10 @@ use crate::proxy::ProxyBody;
 use crate::pulse::Moment;
 use crate::streamed::Cut;
 
-/// A body that is kept for a client for so long.
+/// A body that is dropped when it has not been polled for too long.
 pub(crate) struct ExpiringBody {
     body: Arc<Mutex<Option<ProxyBody>>>,
-    /// Since when nobody asks for more.
+    /// Since when nobody has polled it.
     unasked: Arc<Moment>,
     watching: AbortHandle,
 }
@@ -27,7 +28,7 @@ fn lock(body: &Mutex<Option<ProxyBody>>) -> MutexGuard<'_, Option<ProxyBody>> {
 }
 
 impl ExpiringBody {
-    /// Lets it go when nobody has asked for more of it for `limit`.
+    /// Drops `body` when nobody has polled it for `limit`.
     pub(crate) fn new(body: ProxyBody, limit: Duration) -> Self {
         let (body, unasked) = (Arc::new(Mutex::new(Some(body))), Arc::new(Moment::now()));
         let (letting_go, moment) = (body.clone(), unasked.clone());
@@ -57,7 +58,7 @@ impl Body for ExpiringBody {
         let Some(answer) = &mut *body else { return Poll::Ready(Some(Err(Cut::Idle))) };
         let poll = Pin::new(answer).poll_frame(context);
         match poll {
-            // Whoever has it asks for the next when the client has room for it.
+            // The next poll comes when the client has room for it.
             Poll::Ready(_) => self.unasked.touch(),
             Poll::Pending => self.unasked.clear(),
         }

@@ -25,7 +25,7 @@ pub(crate) struct Arrival {
     pub(crate) tls: bool,
 }
 
-/// Sets them, and gives the address of the client.
+/// Sets `Forwarded`, `X-Forwarded-*` and `X-Real-IP` for the service, and gives the address of the client.
 pub(crate) fn forward(
     headers: &mut HeaderMap,
     arrival: Arrival,
@@ -74,7 +74,7 @@ fn client(chain: Option<&str>, peer: IpAddr, is_trusted: impl Fn(IpAddr) -> bool
     client
 }
 
-/// With a port or without.
+/// The address that an element of `X-Forwarded-For` names, with a port or without.
 fn address(text: &str) -> Option<IpAddr> {
     let alone = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
     alone.or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip())).map(|ip| ip.to_canonical())
@@ -99,7 +99,7 @@ fn appended(before: Option<String>, own: &str) -> String {
     }
 }
 
-/// What the first proxy said.
+/// The first element of a header that is a list: what the first proxy said.
 fn first(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let said = headers.get(name)?.to_str().ok()?.split(',').next()?.trim();
     (!said.is_empty()).then(|| said.to_owned())

@@ -13,7 +13,7 @@ use stages_client::{says_who_asked, speaks_http};
 
 use crate::refusal::Refusal;
 
-/// Between two neighbours alone.
+/// The headers that are between two neighbours alone.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     TE,
@@ -25,10 +25,12 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("proxy-authorization"),
     HeaderName::from_static("http2-settings"),
 ];
-/// What `Connection` cannot take away, beside what says who asked: what the body is, and whose the request.
-const KEPT: [HeaderName; 2] = [CONTENT_LENGTH, HOST];
-/// Programs that are run with headers as variables take it for the proxy that they are to ask.
-const PROXY: HeaderName = HeaderName::from_static("proxy");
+/// The headers that `Connection` cannot take away, beside those that say who asked: they say how long the body is and which
+/// host the request is for.
+const PROTECTED: [HeaderName; 2] = [CONTENT_LENGTH, HOST];
+/// A header that is never passed on: CGI programs get it as the variable `HTTP_PROXY`, and take it for the proxy that they are
+/// to use.
+const PROXY_HEADER: HeaderName = HeaderName::from_static("proxy");
 
 /// Refuses a head that another server could read differently.
 pub(crate) fn check(head: &Parts) -> Result<(), Refusal> {
@@ -47,7 +49,7 @@ pub(crate) fn check(head: &Parts) -> Result<(), Refusal> {
     }
 }
 
-/// The host that was asked, with its port when there is one; `None`: HTTP/1.0 may leave it out.
+/// The host that a request is for, with its port when there is one; `None` where HTTP/1.0 leaves it out.
 pub(crate) fn host(head: &Parts) -> Result<Option<String>, Refusal> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let said = match (hosts.next(), hosts.next()) {
@@ -75,8 +77,8 @@ fn authority(host: &HeaderValue) -> Result<String, Refusal> {
     }
 }
 
-/// The protocol that the client wants to go on with, where that may be passed on. Another version of HTTP may not: what
-/// would be said in it nobody would look at.
+/// The protocol that the client wants to upgrade to, where that may be passed on. Another version of HTTP may not, as nobody
+/// would check the requests in it.
 pub(crate) fn upgrade(head: &Parts, has_body: bool) -> Result<Option<HeaderValue>, Refusal> {
     let mut wanted = head.headers.get_all(UPGRADE).iter();
     let (Some(protocol), more) = (wanted.next(), wanted.next().is_some()) else { return Ok(None) };
@@ -90,18 +92,18 @@ pub(crate) fn upgrade(head: &Parts, has_body: bool) -> Result<Option<HeaderValue
     Ok(Some(protocol.clone()))
 }
 
-/// Bytes of names and values.
+/// How many bytes the names and values of headers have together.
 pub(crate) fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// What a service is sent of the headers of a request.
+/// Leaves of the headers of a request what a service is sent.
 pub(crate) fn pass_on(headers: &mut HeaderMap) {
     let trailers = tokens(headers, &TE).any(|token| token == "trailers");
     strip(headers);
     // Some servers read `_` as `-`: an X_Forwarded_For would stand beside ours.
     let odd: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().contains('_')).cloned().collect();
-    for name in odd.into_iter().chain([HOST, EXPECT, PROXY]) {
+    for name in odd.into_iter().chain([HOST, EXPECT, PROXY_HEADER]) {
         headers.remove(name);
     }
     if trailers {
@@ -116,11 +118,11 @@ pub(crate) fn pass_on(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes away what is between two neighbours alone.
+/// Removes the headers that are between two neighbours alone.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = tokens(headers, &CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
-        .filter(|name| !KEPT.contains(name) && !says_who_asked(name))
+        .filter(|name| !PROTECTED.contains(name) && !says_who_asked(name))
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);

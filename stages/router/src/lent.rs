@@ -22,23 +22,23 @@ impl Lender {
         Self { body: Arc::new(Mutex::new(Some(body))), hint, empty }
     }
 
-    /// For one try.
+    /// Lends the body for one try.
     pub(crate) fn lend(&self) -> Lent {
         Lent { source: self.body.clone(), body: None, hint: self.hint, empty: self.empty }
     }
 
-    /// There is no body.
+    /// Whether the request has no body.
     pub(crate) fn is_empty(&self) -> bool {
         self.empty
     }
 
-    /// Whether all of it is still there.
+    /// Whether nothing of the body was taken, so that the request may be sent again.
     pub(crate) fn is_whole(&self) -> bool {
         self.empty || self.body.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
-/// The body of one try.
+/// The body of one try, which takes it from its [`Lender`] when it is polled first.
 pub(crate) struct Lent {
     source: Arc<Mutex<Option<Streamed>>>,
     body: Option<Streamed>,

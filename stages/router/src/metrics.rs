@@ -1,4 +1,4 @@
-//! What is counted, by route.
+//! The metrics of the router, by route.
 
 use pipeline_core::Families;
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
@@ -6,13 +6,13 @@ use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 use crate::refusal::Refusal;
 use crate::route::Route;
 
-const STATUS: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-/// The head of a request that is none.
+const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+/// The label of what was sent and is no request.
 pub(crate) const HEAD: &str = "head";
-/// Seconds until the head of an answer.
-const SECONDS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
+/// The upper bounds of the buckets of the time until the head of an answer, in seconds.
+const ANSWER_BUCKETS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
 
-/// Counts; cloning shares.
+/// The metrics of the router; clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct RouterMetrics {
     requests: IntCounterVec,
@@ -34,7 +34,7 @@ impl RouterMetrics {
                 "answer_seconds",
                 "Time until the head of an answer.",
                 ["route"],
-                &SECONDS,
+                &ANSWER_BUCKETS,
             ),
             bytes: make.counters("bytes_total", "Bytes of bodies and upgrades.", ["route", "way"]),
             failures: make.counters(
@@ -47,9 +47,9 @@ impl RouterMetrics {
             under_way: make.gauges("under_way", "Requests and upgrades under way.", ["route"]),
             connections: make.gauge("connections", "Connections of clients."),
         };
-        // Nothing shows only once it has happened.
+        // Every series is there from the start, at zero.
         for route in Route::ALL.map(Route::label) {
-            for status in STATUS {
+            for status in STATUS_CLASSES {
                 metrics.requests.with_label_values(&[route, status]);
             }
             for way in ["in", "out"] {
@@ -73,7 +73,7 @@ impl RouterMetrics {
     }
 
     pub(crate) fn answered(&self, route: Route, status: u16, seconds: f64) {
-        let class = STATUS.get(usize::from(status / 100).wrapping_sub(1)).copied().unwrap_or("5xx");
+        let class = STATUS_CLASSES.get(usize::from(status / 100).wrapping_sub(1)).copied().unwrap_or("5xx");
         self.requests.with_label_values(&[route.label(), class]).inc();
         self.seconds.with_label_values(&[route.label()]).observe(seconds);
     }
@@ -91,7 +91,7 @@ impl RouterMetrics {
         }
     }
 
-    /// Something that is no request was sent.
+    /// Counts what was sent and is no request.
     pub(crate) fn no_request(&self) {
         self.refused.with_label_values(&[HEAD]).inc();
     }

@@ -20,30 +20,33 @@ use moka::sync::Cache;
 
 use crate::config::NamesConfig;
 
-const DOMAIN: &str = "cluster.local";
-/// One question to one server.
-const ASKED: Duration = Duration::from_secs(2);
-const TRIES: usize = 2;
-/// A service that there was not is looked for again after this long, whatever its domain says.
-const ABSENT: Duration = Duration::from_secs(2);
-/// An address is asked for again after this long, however long it might be kept.
-const KEPT: Duration = Duration::from_secs(60);
-/// While no server answers, what was found last is good for this long.
-const STALE: Duration = Duration::from_secs(600);
-const NAMES: u64 = 1_024;
+/// The domain of the cluster where neither the settings nor `/etc/resolv.conf` say it.
+const DEFAULT_DOMAIN: &str = "cluster.local";
+/// How long one query to one server may take.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a server is asked.
+const QUERY_ATTEMPTS: usize = 2;
+/// How long it is remembered that there is no such service, whatever its domain says.
+const NEGATIVE_TTL: Duration = Duration::from_secs(2);
+/// How long an address is remembered at most, however long its time to live is.
+const MAX_TTL: Duration = Duration::from_secs(60);
+/// How long the addresses that were found last are used while no server answers.
+const STALE_TTL: Duration = Duration::from_secs(600);
+/// How many names are remembered.
+const MAX_NAMES: u64 = 1_024;
 
 /// Why names cannot be resolved at all.
 #[derive(Debug, thiserror::Error)]
 pub enum NamesError {
-    /// The system does not say whom to ask.
+    /// The system's resolver configuration cannot be read.
     #[error("read the name servers of /etc/resolv.conf; or give them in router.dns.servers")]
     System(#[source] NetError),
-    /// The servers cannot be used.
+    /// No resolver can be made of the configuration.
     #[error("make a resolver of names")]
     Build(#[source] NetError),
 }
 
-/// Resolves names.
+/// Resolves the names of services.
 pub(crate) struct Names {
     resolver: TokioResolver,
     last: Cache<String, Arc<[IpAddr]>>,
@@ -63,15 +66,15 @@ impl Names {
         let mut builder = TokioResolver::builder_with_config(found, TokioRuntimeProvider::default());
         let set = builder.options_mut();
         *set = options;
-        set.timeout = ASKED;
-        set.attempts = TRIES;
+        set.timeout = QUERY_TIMEOUT;
+        set.attempts = QUERY_ATTEMPTS;
         set.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        set.positive_max_ttl = Some(KEPT);
-        set.negative_max_ttl = Some(ABSENT);
-        set.cache_size = NAMES;
+        set.positive_max_ttl = Some(MAX_TTL);
+        set.negative_max_ttl = Some(NEGATIVE_TTL);
+        set.cache_size = MAX_NAMES;
         let resolver = builder.build().map_err(NamesError::Build)?;
-        let last = Cache::builder().max_capacity(NAMES).time_to_live(STALE).build();
-        let domain = cluster_domain.or(searched).unwrap_or_else(|| DOMAIN.to_owned());
+        let last = Cache::builder().max_capacity(MAX_NAMES).time_to_live(STALE_TTL).build();
+        let domain = cluster_domain.or(searched).unwrap_or_else(|| DEFAULT_DOMAIN.to_owned());
         Ok(Self { resolver, last, domain: domain.trim_matches('.').to_owned(), namespace })
     }
 
@@ -96,7 +99,7 @@ impl Names {
         None
     }
 
-    /// The addresses of a whole name.
+    /// The addresses of a fully qualified name.
     async fn found(&self, name: String) -> Option<Arc<[IpAddr]>> {
         match self.resolver.lookup_ip(name.as_str()).await {
             Ok(found) => {
@@ -118,7 +121,7 @@ impl Names {
         }
     }
 
-    /// Asks for `host` anew the next time: it was not reached where it was.
+    /// Forgets the addresses of `host`, as nobody could be connected to there, so that they are looked up anew.
     pub(crate) fn forget(&self, host: &str) {
         for name in self.names(host) {
             for kind in [RecordType::A, RecordType::AAAA] {

@@ -7,15 +7,16 @@ use percent_encoding::percent_decode;
 
 use crate::refusal::Refusal;
 
-/// How often somebody may decode a path.
-const DECODED: usize = 2;
+/// How often servers behind the router may decode a path.
+const MAX_DECODINGS: usize = 2;
 
+/// Refuses a path that two servers could read in two ways.
 pub(crate) fn check(path: &str) -> Result<(), Refusal> {
     if !path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\') || !is_encoded(path.as_bytes()) {
         return Err(Refusal::Encoding);
     }
     let mut bytes = path.as_bytes().to_vec();
-    for _ in 0..=DECODED {
+    for _ in 0..=MAX_DECODINGS {
         if bytes.iter().any(u8::is_ascii_control) {
             return Err(Refusal::Encoding);
         }
@@ -27,7 +28,8 @@ pub(crate) fn check(path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Servers of Java take what follows `;` for a parameter of the segment.
+/// Whether a segment is `.` or `..`. What follows `;` is left out, as servers written in Java take it for a parameter of the
+/// segment.
 fn is_dots(segment: &[u8]) -> bool {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
     matches!(name, b"." | b"..")

@@ -1,4 +1,4 @@
-//! What the router says below `/webhooks/_access`, so that `gitops-runtime check access` can tell what lies between a client
+//! What the router answers below `/webhooks/_access`, so that `gitops-runtime check access` can tell what lies between a client
 //! and it. `_access` is no DNS label and so no namespace of a webhook, and every way in leads `/webhooks` here.
 //!
 //! takes: a request - gives: whether the services behind can be connected to; an event, and another one later, which both
@@ -33,28 +33,30 @@ use crate::names::Names;
 use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 
-/// At a time.
+/// How many probes may be under way at a time.
 pub(crate) const PLACES: usize = 16;
-/// Between the two events.
-const HOLD: Duration = Duration::from_secs(5);
-/// A WebSocket has this long to say something, and so many bytes.
-const SAYS: Duration = Duration::from_secs(10);
-const SAID: usize = 1 << 10;
+/// The time between the two events.
+const EVENT_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the client of a WebSocket has for its message and for the end.
+const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many bytes the message of a WebSocket may have.
+const MAX_MESSAGE: usize = 1 << 10;
+/// The events of the stream.
 const EVENTS: [&str; 2] = ["data: first\n\n", "data: last\n\n"];
 
-/// What is asked for.
+/// What is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// Who answers, and what is behind.
+    /// Whether it is the router that answers, and whether the services behind it can be connected to.
     Hop,
-    /// Two events.
+    /// Whether a stream of two events arrives as it is sent.
     Events,
-    /// An echo.
+    /// Whether a WebSocket is let through: it sends back the first message.
     Socket,
 }
 
 impl Probe {
-    /// By what follows `/webhooks/_access/`.
+    /// The probe that is named by what follows `/webhooks/_access/`.
     pub(crate) fn of(rest: &str) -> Option<Self> {
         match rest {
             "hop" => Some(Self::Hop),
@@ -83,7 +85,7 @@ pub(crate) async fn connects(names: &Names, upstream: &Upstream, within: Duratio
     }
 }
 
-/// The head of the events' answer.
+/// The head of the answer to [`Probe::Events`].
 pub(crate) fn events() -> Response<()> {
     let mut response = Response::new(());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -91,7 +93,7 @@ pub(crate) fn events() -> Response<()> {
     response
 }
 
-/// Its body.
+/// The body of the answer to [`Probe::Events`].
 pub(crate) struct Events {
     sent: usize,
     timer: Option<Pin<Box<Sleep>>>,
@@ -110,7 +112,7 @@ impl Events {
             return Poll::Ready(None);
         };
         if self.sent > 0 {
-            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(HOLD)));
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(EVENT_INTERVAL)));
             std::task::ready!(timer.as_mut().poll(context));
         }
         self.sent += 1;
@@ -118,7 +120,7 @@ impl Events {
     }
 }
 
-/// The answer to who wants a WebSocket.
+/// The answer that switches to a WebSocket, or the refusal of a request that is no handshake of one.
 pub(crate) fn switched(head: &Parts) -> Result<Response<()>, Refusal> {
     let version = head.headers.get(SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
     let key = head.headers.get(SEC_WEBSOCKET_KEY).filter(|_| version).ok_or(Refusal::Upgrade)?;
@@ -132,7 +134,7 @@ pub(crate) fn switched(head: &Parts) -> Result<Response<()>, Refusal> {
     Ok(response)
 }
 
-/// Says back the first that is said, and ends.
+/// Sends the first message of a WebSocket back, and closes it.
 pub(crate) async fn echo(
     client: OnUpgrade,
     mut exchange: Exchange,
@@ -140,8 +142,8 @@ pub(crate) async fn echo(
     cut: Shutdown,
 ) {
     let mut limits = WebSocketConfig::default();
-    limits.max_message_size = Some(SAID);
-    limits.max_frame_size = Some(SAID);
+    limits.max_message_size = Some(MAX_MESSAGE);
+    limits.max_frame_size = Some(MAX_MESSAGE);
     let echoing = async {
         let client = TokioIo::new(client.await.ok()?);
         let mut socket = WebSocketStream::from_raw_socket(client, Role::Server, Some(limits)).await;
@@ -152,7 +154,7 @@ pub(crate) async fn echo(
         Some(())
     };
     tokio::select! {
-        ended = timeout(SAYS, echoing) => if ended.is_ok() { exchange.complete() },
+        ended = timeout(ECHO_TIMEOUT, echoing) => if ended.is_ok() { exchange.complete() },
         () = cut.cancelled() => {}
     }
     drop(place);

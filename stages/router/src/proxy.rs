@@ -44,14 +44,14 @@ use crate::streamed::{Cut, Flow, Streamed};
 use crate::upgrade;
 use crate::upstream::{Failed, Pool, Upstream};
 
-/// A request is sent twice at most.
+/// How often a request is sent at most.
 const TRIES: u32 = 2;
-const METHODS: &str = "GET,HEAD,PUT,PATCH,POST,DELETE";
-const HEADERS: &str = "content-type,x-access-token,authorization";
+const CORS_METHODS: &str = "GET,HEAD,PUT,PATCH,POST,DELETE";
+const CORS_HEADERS: &str = "content-type,x-access-token,authorization";
 
-/// What stands behind one route.
+/// What is behind one route.
 pub(crate) struct Behind {
-    /// `None`: each request says which.
+    /// The service; `None` where each request says which.
     pub(crate) upstream: Option<Upstream>,
     pub(crate) limits: Limits,
     pub(crate) places: Arc<Semaphore>,
@@ -69,25 +69,25 @@ pub(crate) struct Proxy {
     pub(crate) pool: Pool,
     pub(crate) metrics: RouterMetrics,
     pub(crate) log: bool,
-    /// For [`Probe`]s.
+    /// The places of [`Probe`]s.
     pub(crate) probes: Arc<Semaphore>,
     pub(crate) connect_timeout: Duration,
-    /// A client that takes none of its answer is cut off after this long.
+    /// How long a client may take nothing of its answer before it is cut off.
     pub(crate) write_timeout: Duration,
-    /// It is to take no more requests soon.
+    /// Cancelled once the router is to stop and says that it is not ready.
     pub(crate) draining: Shutdown,
-    /// What has outlived its grace ends.
+    /// Cancelled once what has outlived the grace is to end.
     pub(crate) cut: Shutdown,
-    /// Upgraded connections.
+    /// The tasks of upgraded connections.
     pub(crate) upgraded: TaskTracker,
 }
 
-/// What a request came to.
+/// How a request is answered.
 enum Outcome {
     Own(StatusCode, &'static str),
     Answer(Response<Incoming>),
     Upgrade(Response<Incoming>, OnUpgrade),
-    /// What is behind, as JSON.
+    /// The answer to [`Probe::Hop`], as JSON.
     Hop(String),
     Events(OwnedSemaphorePermit),
     Echo(Response<()>, OnUpgrade, OwnedSemaphorePermit),
@@ -99,7 +99,7 @@ pub(crate) enum ProxyBody {
     Streamed(Streamed),
     Expiring(ExpiringBody),
     Events(Box<Events>),
-    /// HTTP is over on this connection.
+    /// There is no body, as HTTP is over on this connection.
     Ended,
 }
 
@@ -197,11 +197,11 @@ impl Proxy {
         finish(response, body, &flow, exchange)
     }
 
-    /// What the incumbent answers where the App Proxy is away.
+    /// Sets the headers of CORS, which the App Proxy itself would set, so that browsers may see that it is away.
     fn allow_origin(&self, headers: &mut HeaderMap) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.cors_origin.clone());
-        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(HEADERS));
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(CORS_METHODS));
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(CORS_HEADERS));
         headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     }
 
@@ -317,7 +317,7 @@ impl Proxy {
         }
     }
 
-    /// Sends it, and once more where that changes nothing.
+    /// Sends a request, and once more if nothing of it was sent or if it changes nothing to send it twice.
     async fn send(
         &self,
         upstream: &Upstream,
@@ -398,7 +398,7 @@ fn filled(head: &Request<()>, body: Lent) -> Request<Lent> {
     request
 }
 
-/// Whether the service goes on with a protocol that was asked for.
+/// Whether the service switches to a protocol that was asked for.
 fn is_one_of(response: &Response<Incoming>, wanted: &HeaderValue) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
     let taken = response.headers().get(UPGRADE).map(text).unwrap_or_default();

@@ -10,11 +10,11 @@ use pipeline_core::Busy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 
-/// A moment, or none.
+/// A moment, or none, that several tasks may read and set.
 #[derive(Debug)]
 pub(crate) struct Moment {
     began: Instant,
-    /// Milliseconds after `began`, and one; 0 for none.
+    /// One more than the milliseconds from `began` to the moment; 0 for none.
     at: AtomicU64,
 }
 
@@ -31,33 +31,33 @@ impl Moment {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// It is now.
+    /// Sets the moment to now.
     pub(crate) fn touch(&self) {
         self.at.store(self.read(), Ordering::Relaxed);
     }
 
-    /// It is now, unless it is already.
+    /// Sets the moment to now, unless there is one already.
     fn begin(&self) {
         let _ = self.at.compare_exchange(0, self.read(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// There is none.
+    /// Sets the moment to none.
     pub(crate) fn clear(&self) {
         self.at.store(0, Ordering::Relaxed);
     }
 
-    /// How long ago it is.
+    /// How long ago the moment is.
     pub(crate) fn elapsed(&self) -> Option<Duration> {
         let at = self.at.load(Ordering::Relaxed);
         (at > 0).then(|| Duration::from_millis(self.read().saturating_sub(at)))
     }
 
-    /// What remains of `limit` since it; nothing when it is over, all of it when there is no such moment.
+    /// What is left of `limit`, counted from the moment: `None` when it is over, all of it when there is no moment.
     pub(crate) fn left(&self, limit: Duration) -> Option<Duration> {
         limit.checked_sub(self.elapsed().unwrap_or_default()).filter(|left| !left.is_zero())
     }
 
-    /// Waits until it is `limit` ago, however often it moves in the meantime.
+    /// Waits until the moment is `limit` ago, however often it is set in the meantime.
     pub(crate) async fn stale(&self, limit: Duration) {
         while let Some(left) = self.left(limit) {
             sleep(left).await;
@@ -74,12 +74,12 @@ pub(crate) struct Wire {
     pub(crate) blocked: Moment,
     /// When the last request was over.
     pub(crate) idle: Moment,
-    /// Frames come and go without any request.
+    /// Whether HTTP/2 is spoken, whose frames come and go without any request.
     pub(crate) http2: AtomicBool,
 }
 
 impl Wire {
-    /// A connection that is to begin a request.
+    /// The moments of a connection that was just opened, whose first request is waited for.
     pub(crate) fn opened() -> Arc<Self> {
         Arc::new(Self {
             reading: Moment::now(),
@@ -90,7 +90,7 @@ impl Wire {
     }
 }
 
-/// A request of a connection; none is idle or late while it lives.
+/// A request that is under way on a connection, which is neither idle nor late while this lives.
 #[derive(Debug)]
 pub(crate) struct Turn {
     wire: Arc<Wire>,
@@ -112,7 +112,7 @@ impl Drop for Turn {
     }
 }
 
-/// A stream whose moments are seen.
+/// A stream that notes in its [`Wire`] when it reads and when it is blocked.
 pub(crate) struct Watched<S> {
     stream: S,
     wire: Arc<Wire>,

@@ -1,8 +1,8 @@
-//! What is answered instead of a service.
+//! Why the router answers a request itself, with which status, and under which label it is counted.
 
 use http::StatusCode;
 
-/// Why a service does not answer.
+/// Why the router answers in place of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("a path must hold no `.` or `..` segment, encoded or not")]
@@ -50,7 +50,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The labels of requests that no service is asked about.
+    /// The labels of requests that are passed to no service.
     pub(crate) const REFUSED: [&str; 14] = [
         "path",
         "host",
@@ -67,10 +67,11 @@ impl Refusal {
         "webhook_not_allowed",
         "busy",
     ];
-    /// The labels of services that failed.
+    /// The labels of requests that a service did not answer.
     pub(crate) const FAILED: [&str; 6] =
         ["unresolved", "unreachable", "connect_timeout", "answer_timeout", "broken", "protocol"];
 
+    /// The status of the answer.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Dots
@@ -92,11 +93,12 @@ impl Refusal {
         }
     }
 
-    /// The service is at fault, or not there.
+    /// Whether the service is at fault or away, rather than the request.
     pub(crate) fn is_failure(self) -> bool {
         Self::FAILED.contains(&self.reason())
     }
 
+    /// The label that it is counted under; several refusals may share one.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Dots | Self::Encoding => "path",

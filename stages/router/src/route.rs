@@ -4,20 +4,20 @@ use crate::config::Allowed;
 use crate::probe::Probe;
 use crate::refusal::Refusal;
 
-/// Labels of a DNS name are at most this long.
-const LABEL: usize = 63;
-/// Where the router speaks of the way to it.
-const ACCESS: &str = "/webhooks/_access/";
+/// How many characters a label of a DNS name may have.
+const MAX_LABEL: usize = 63;
+/// Below this path the router answers probes of the way to it.
+const ACCESS_PREFIX: &str = "/webhooks/_access/";
 /// What follows the name of an event source in that of its service.
-const SERVICE: &str = "-eventsource-svc";
+const SERVICE_SUFFIX: &str = "-eventsource-svc";
 
-/// A part of the paths, with limits and figures of its own.
+/// A group of paths that has limits and metrics of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     AppProxy,
     Workflows,
     Webhooks,
-    /// What the router says of itself, and what is nowhere.
+    /// Paths that the router answers itself, and those that lead nowhere.
     Itself,
 }
 
@@ -37,23 +37,23 @@ impl Route {
 /// Where a path leads.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way<'a> {
-    /// `/healthz`.
+    /// To `/healthz`, which is answered as long as the process runs.
     Alive,
-    /// `/readyz`.
+    /// To `/readyz`, which is refused once the router is to stop.
     Ready,
-    /// Below `/webhooks/_access`.
+    /// To a probe below `/webhooks/_access`.
     Probe(Probe),
-    /// The App Proxy, which sees the whole path.
+    /// To the App Proxy, which sees the whole path.
     AppProxy,
-    /// Argo Workflows, which sees this path below its own.
+    /// To Argo Workflows, which sees this path below its own.
     Workflows(&'a str),
-    /// The service of this name in this namespace, which sees the whole path.
+    /// To the service of this name in this namespace, which sees the whole path.
     Webhook { namespace: &'a str, service: String },
 }
 
-/// The part of a path that the router is about; prefixes end with a segment.
+/// The route of a path. Prefixes end with a segment: `/app-proxyx` is not below `/app-proxy`.
 pub(crate) fn route(path: &str) -> Route {
-    if path.starts_with(ACCESS) {
+    if path.starts_with(ACCESS_PREFIX) {
         return Route::Itself;
     }
     match path.split('/').nth(1) {
@@ -64,6 +64,7 @@ pub(crate) fn route(path: &str) -> Route {
     }
 }
 
+/// Where a path leads, if it leads anywhere; a webhook must be `allowed`.
 pub(crate) fn way<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Refusal> {
     match path {
         "/healthz" => return Ok(Way::Alive),
@@ -79,7 +80,7 @@ pub(crate) fn way<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Ref
         }
         Route::Webhooks => webhook(path, allowed),
         Route::Itself => {
-            let probe = path.strip_prefix(ACCESS).and_then(Probe::of);
+            let probe = path.strip_prefix(ACCESS_PREFIX).and_then(Probe::of);
             probe.map(Way::Probe).ok_or(Refusal::Nowhere)
         }
     }
@@ -90,19 +91,19 @@ fn webhook<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Refusal> {
     let (Some(namespace), Some(name)) = (segments.next(), segments.next()) else {
         return Err(Refusal::WebhookName);
     };
-    if !is_label(namespace) || !is_label(name) || name.len() + SERVICE.len() > LABEL {
+    if !is_label(namespace) || !is_label(name) || name.len() + SERVICE_SUFFIX.len() > MAX_LABEL {
         return Err(Refusal::WebhookName);
     }
     if !allowed.iter().any(|one| one.takes(namespace, name)) {
         return Err(Refusal::WebhookNotAllowed);
     }
-    Ok(Way::Webhook { namespace, service: format!("{name}{SERVICE}") })
+    Ok(Way::Webhook { namespace, service: format!("{name}{SERVICE_SUFFIX}") })
 }
 
 fn is_label(text: &str) -> bool {
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
-    (1..=LABEL).contains(&bytes.len())
+    (1..=MAX_LABEL).contains(&bytes.len())
         && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
         && bytes.first().is_some_and(alphanumeric)
         && bytes.last().is_some_and(alphanumeric)

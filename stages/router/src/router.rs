@@ -27,12 +27,12 @@ use crate::probe;
 use crate::proxy::{Behind, Proxy};
 use crate::upstream::{Pool, Upstream, UpstreamError};
 
-/// After a failed accept (no file descriptors left, say), so that the loop does not spin.
+/// How long the loop pauses after a failed accept, such as for want of file descriptors, so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// A certificate that was renewed is served with after this long.
-const CERTIFICATE: Duration = Duration::from_secs(60);
-/// What was cut off has this long to be gone.
-const GONE: Duration = Duration::from_secs(2);
+/// How often the certificate's files are read again, so that a renewed one is served.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(60);
+/// How long connections that were cut off have to be gone.
+const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why there is no router.
 #[derive(Debug, thiserror::Error)]
@@ -47,21 +47,21 @@ pub enum BuildError {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// No certificate.
+    /// The certificate cannot be served.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// No resolver.
+    /// Names cannot be resolved.
     #[error(transparent)]
     Names(#[from] NamesError),
-    /// A service's address or authorities are none.
+    /// The address or the authorities of a service cannot be used.
     #[error("take the settings of {route}")]
     Upstream {
-        /// The path.
+        /// The path that leads to the service.
         route: &'static str,
         /// What is wrong.
         source: UpstreamError,
     },
-    /// No header can say so.
+    /// The origin cannot stand in a header.
     #[error("the origin in router.appProxy.corsOrigin is none")]
     Origin,
 }
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Router {
 }
 
 impl RouterConfig {
-    /// Listens, and asks nobody.
+    /// Listens on the address, and connects to nobody yet.
     ///
     /// # Errors
     /// [`BuildError`], with what to do about it.
@@ -129,7 +129,7 @@ fn behind(upstream: Option<Upstream>, limits: Limits) -> Behind {
 }
 
 impl Router {
-    /// The address with its true port.
+    /// The address that it listens on, with the port that it has when the settings say 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -162,7 +162,7 @@ impl Service for Router {
         };
         let renewing = async {
             match certificate {
-                Some(certificate) => certificate.renew(CERTIFICATE).await,
+                Some(certificate) => certificate.renew(RENEWAL_INTERVAL).await,
                 None => std::future::pending().await,
             }
         };
@@ -180,7 +180,7 @@ impl Service for Router {
             tracing::info!("cutting off what has outlived its grace");
         }
         proxy.cut.cancel();
-        let _ = timeout(GONE, async { tokio::join!(tasks.wait(), proxy.upgraded.wait()) }).await;
+        let _ = timeout(CUT_OFF_TIMEOUT, async { tokio::join!(tasks.wait(), proxy.upgraded.wait()) }).await;
         Ok(())
     }
 }

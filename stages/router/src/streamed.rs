@@ -17,15 +17,15 @@ use crate::refusal::Refusal;
 /// What a request and its answer share.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// When something was sent last, either way.
+    /// When something last moved, in either direction.
     pub(crate) moved: Moment,
-    /// How long nothing may be.
+    /// How long nothing may move.
     pub(crate) idle: Duration,
-    /// Bytes of the request's body.
+    /// How many bytes of the request's body arrived.
     pub(crate) received: AtomicU64,
-    /// Bytes of the answer's.
+    /// How many bytes of the answer's body were sent.
     pub(crate) sent: AtomicU64,
-    /// Whether the client is waited for, and not the service.
+    /// Whether the client is waited for to send more, rather than the service.
     pub(crate) asked: AtomicBool,
     /// Why the request's body ended early.
     pub(crate) refusal: OnceLock<Refusal>,
@@ -55,41 +55,41 @@ pub(crate) enum Cut {
     Broken(#[source] hyper::Error),
 }
 
-/// Which way a body goes.
-enum Way {
-    /// Of a request, with what is left of its bytes.
+/// The direction of a body.
+enum Direction {
+    /// The body of a request: `left` of its `most` bytes may still come.
     In { left: u64, most: u64 },
-    /// Of an answer; the exchange ends with it.
+    /// The body of an answer, with which the exchange ends.
     Out(Exchange),
 }
 
-/// A body on its way.
+/// A body that is passed on.
 pub(crate) struct Streamed {
     body: Incoming,
     flow: Arc<Flow>,
-    way: Way,
+    direction: Direction,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Streamed {
-    /// That of a request.
+    /// The body of a request, which may have `most` bytes.
     pub(crate) fn request(body: Incoming, flow: Arc<Flow>, most: u64) -> Self {
-        Self { body, flow, way: Way::In { left: most, most }, timer: None }
+        Self { body, flow, direction: Direction::In { left: most, most }, timer: None }
     }
 
-    /// That of an answer.
+    /// The body of an answer, with which `exchange` ends.
     pub(crate) fn answer(body: Incoming, flow: Arc<Flow>, mut exchange: Exchange) -> Self {
         if body.is_end_stream() {
             exchange.complete();
         }
-        Self { body, flow, way: Way::Out(exchange), timer: None }
+        Self { body, flow, direction: Direction::Out(exchange), timer: None }
     }
 
     fn took(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Cut> {
         self.flow.moved.touch();
         let bytes = frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
-        match &mut self.way {
-            Way::In { left, most } => {
+        match &mut self.direction {
+            Direction::In { left, most } => {
                 let Some(rest) = left.checked_sub(bytes) else {
                     let _ = self.flow.refusal.set(Refusal::Body(*most));
                     return Err(Cut::TooLarge);
@@ -97,7 +97,7 @@ impl Streamed {
                 *left = rest;
                 self.flow.received.fetch_add(bytes, Ordering::Relaxed);
             }
-            Way::Out(_) => {
+            Direction::Out(_) => {
                 self.flow.sent.fetch_add(bytes, Ordering::Relaxed);
             }
         }
@@ -126,34 +126,34 @@ impl Body for Streamed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let poll = Pin::new(&mut self.body).poll_frame(context);
-        if let Way::In { .. } = self.way {
+        if let Direction::In { .. } = self.direction {
             self.flow.asked.store(poll.is_pending(), Ordering::Relaxed);
         }
         match poll {
             Poll::Ready(Some(Ok(frame))) => {
                 let took = self.took(frame);
                 if self.body.is_end_stream()
-                    && let Way::Out(exchange) = &mut self.way
+                    && let Direction::Out(exchange) = &mut self.direction
                 {
                     exchange.complete();
                 }
                 Poll::Ready(Some(took))
             }
             Poll::Ready(Some(Err(error))) => {
-                match &mut self.way {
-                    Way::In { .. } => drop(self.flow.refusal.set(Refusal::BodyBroken)),
-                    Way::Out(exchange) => exchange.broke(&error),
+                match &mut self.direction {
+                    Direction::In { .. } => drop(self.flow.refusal.set(Refusal::BodyBroken)),
+                    Direction::Out(exchange) => exchange.broke(&error),
                 }
                 Poll::Ready(Some(Err(Cut::Broken(error))))
             }
             Poll::Ready(None) => {
-                if let Way::Out(exchange) = &mut self.way {
+                if let Direction::Out(exchange) = &mut self.direction {
                     exchange.complete();
                 }
                 Poll::Ready(None)
             }
             Poll::Pending => self.poll_idle(context).map(|()| {
-                if let Way::In { .. } = self.way {
+                if let Direction::In { .. } = self.direction {
                     let _ = self.flow.refusal.set(Refusal::BodyIdle);
                 }
                 Some(Err(Cut::Idle))

@@ -19,8 +19,8 @@ pub(crate) async fn pass(client: OnUpgrade, service: OnUpgrade, mut exchange: Ex
     let flow = exchange.flow.clone();
     let passing = async {
         let (client, service) = tokio::try_join!(client, service).map_err(io::Error::other)?;
-        let mut client = Counted { io: TokioIo::new(client), flow: flow.clone(), from_client: true };
-        let mut service = Counted { io: TokioIo::new(service), flow: flow.clone(), from_client: false };
+        let mut client = CountedSide { io: TokioIo::new(client), flow: flow.clone(), from_client: true };
+        let mut service = CountedSide { io: TokioIo::new(service), flow: flow.clone(), from_client: false };
         copy_bidirectional(&mut client, &mut service).await
     };
     tokio::select! {
@@ -33,14 +33,14 @@ pub(crate) async fn pass(client: OnUpgrade, service: OnUpgrade, mut exchange: Ex
     }
 }
 
-/// One side.
-struct Counted {
+/// One side of an upgraded connection; what is read from it is counted.
+struct CountedSide {
     io: TokioIo<Upgraded>,
     flow: Arc<Flow>,
     from_client: bool,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedSide {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedSide {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -37,19 +37,21 @@ use crate::config::Proxied;
 use crate::lent::Lent;
 use crate::refusal::Refusal;
 
-/// Connections without a request are kept this long, and this many to a service.
-const KEPT: Duration = Duration::from_secs(30);
-const KEPT_CONNECTIONS: usize = 64;
-/// Sets of addresses that connections are kept to.
-const SETS: u64 = 1_024;
-/// A peer that has gone without a word is noticed after three of them.
-const PROBE: Duration = Duration::from_secs(20);
-const PROBES: u32 = 3;
-/// The head of an answer.
-const HEAD: usize = 64 << 10;
+/// How long a connection without a request is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many connections without a request are kept to a service.
+const MAX_IDLE_CONNECTIONS: usize = 64;
+/// How many sets of addresses connections are kept to.
+const MAX_CLIENTS: u64 = 1_024;
+/// How long a connection is silent before the peer is probed, so that one that went away without a word is noticed after
+/// three probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How many bytes the head of an answer may have over HTTP/2.
+const MAX_HEAD: usize = 64 << 10;
 const WINDOW: u32 = 512 << 10;
 
-/// Why a service cannot be asked.
+/// Why requests cannot be sent to a service.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// Its address names no host.
@@ -58,24 +60,24 @@ pub enum UpstreamError {
     /// The authorities cannot be read.
     #[error("read the authorities in {file}")]
     Authorities {
-        /// Where they are.
+        /// The file that they are in.
         file: PathBuf,
         /// What is wrong with them.
         source: rustls::pki_types::pem::Error,
     },
-    /// An authority is none.
+    /// The authorities cannot be used for TLS.
     #[error("take the authorities of a service")]
     Tls(#[from] rustls::Error),
 }
 
-/// A service.
+/// A service that requests are passed on to.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     scheme: Scheme,
     pub(crate) host: String,
     authority: Authority,
     pub(crate) port: u16,
-    /// What its paths begin with.
+    /// The path that all its paths begin with, without a slash at the end.
     base: String,
     tls: Option<Arc<ClientConfig>>,
 }
@@ -86,7 +88,7 @@ impl Upstream {
         let (host, port) = address(url).ok_or(UpstreamError::Host)?;
         let text = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
         let secure = url.scheme() == "https";
-        let tls = if secure { Some(Arc::new(trusting(ca_file.as_ref(), *insecure)?)) } else { None };
+        let tls = if secure { Some(Arc::new(tls_config(ca_file.as_ref(), *insecure)?)) } else { None };
         Ok(Self {
             scheme: if secure { Scheme::HTTPS } else { Scheme::HTTP },
             authority: text.parse().map_err(|_| UpstreamError::Host)?,
@@ -97,14 +99,14 @@ impl Upstream {
         })
     }
 
-    /// One that is spoken to in plain.
+    /// A service that is spoken to without TLS.
     pub(crate) fn plain(host: String, port: u16) -> Result<Self, UpstreamError> {
         let text = if port == 80 { host.clone() } else { format!("{host}:{port}") };
         let authority = text.parse().map_err(|_| UpstreamError::Host)?;
         Ok(Self { scheme: Scheme::HTTP, host, authority, port, base: String::new(), tls: None })
     }
 
-    /// Where `path` is there, which begins with a slash.
+    /// The address of `path` at this service; `path` begins with a slash.
     pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Result<Uri, Refusal> {
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         let path: PathAndQuery =
@@ -119,7 +121,7 @@ fn address(url: &Url) -> Option<(String, u16)> {
     Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
-fn trusting(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, UpstreamError> {
+fn tls_config(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, UpstreamError> {
     let builder = ClientConfig::builder();
     if insecure {
         return Ok(builder
@@ -135,31 +137,34 @@ fn trusting(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, U
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// What was not answered.
+/// Why a request was not answered.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// Nothing was sent.
+    /// Whether nothing of the request was sent.
     pub(crate) unsent: bool,
 }
 
-type Http = Client<HttpsConnector<HttpConnector<Fixed>>, Lent>;
+type HttpClient = Client<HttpsConnector<HttpConnector<FixedAddresses>>, Lent>;
 
-/// A service at a set of addresses, and the version of HTTP that is spoken to it.
-type Place = (Scheme, Authority, Arc<[IpAddr]>, bool);
+/// What connections are kept by: the service, its set of addresses, and whether HTTP/2 is spoken to it.
+type PoolKey = (Scheme, Authority, Arc<[IpAddr]>, bool);
 
 /// Connections to services.
 pub(crate) struct Pool {
-    clients: Cache<Place, Http>,
+    clients: Cache<PoolKey, HttpClient>,
     connect_timeout: Duration,
 }
 
 impl Pool {
     pub(crate) fn new(connect_timeout: Duration) -> Self {
-        Self { clients: Cache::builder().max_capacity(SETS).time_to_idle(2 * KEPT).build(), connect_timeout }
+        Self {
+            clients: Cache::builder().max_capacity(MAX_CLIENTS).time_to_idle(2 * IDLE_TIMEOUT).build(),
+            connect_timeout,
+        }
     }
 
-    /// Sends it to one of the addresses, over a connection that is there or a new one; as HTTP/2 when its version is.
+    /// Sends a request to one of the addresses, over a connection that is kept or a new one, in the request's version of HTTP.
     pub(crate) async fn send(
         &self,
         upstream: &Upstream,
@@ -172,18 +177,21 @@ impl Pool {
         client.request(request).await.map_err(|error| failed(&error))
     }
 
-    fn client(&self, upstream: &Upstream, addresses: Arc<[IpAddr]>, http2: bool) -> Http {
-        let mut tcp =
-            HttpConnector::new_with_resolver(Fixed { addresses, port: upstream.port, turn: Arc::default() });
+    fn client(&self, upstream: &Upstream, addresses: Arc<[IpAddr]>, http2: bool) -> HttpClient {
+        let mut tcp = HttpConnector::new_with_resolver(FixedAddresses {
+            addresses,
+            port: upstream.port,
+            turn: Arc::default(),
+        });
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(self.connect_timeout));
-        tcp.set_keepalive(Some(PROBE));
-        tcp.set_keepalive_interval(Some(PROBE));
-        tcp.set_keepalive_retries(Some(PROBES));
+        tcp.set_keepalive(Some(KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
         let tls = match &upstream.tls {
             Some(tls) => tls.as_ref().clone(),
-            // Nothing is sent over it: its address is one of plain HTTP.
+            // It is never used, as the service is spoken to without TLS.
             None => {
                 ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
             }
@@ -196,14 +204,14 @@ impl Pool {
         Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
-            .pool_idle_timeout(KEPT)
-            .pool_max_idle_per_host(KEPT_CONNECTIONS)
-            .http1_max_buf_size(HEAD.max(256 << 10))
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+            .http1_max_buf_size(MAX_HEAD.max(256 << 10))
             .http2_only(http2)
             .http2_initial_stream_window_size(WINDOW)
             .http2_initial_connection_window_size(4 * WINDOW)
-            .http2_keep_alive_interval(PROBE)
-            .http2_max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
+            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+            .http2_max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
             .build(connector)
     }
 }
@@ -224,16 +232,16 @@ fn failed(error: &Error) -> Failed {
     Failed { refusal: if parse { Refusal::Protocol } else { Refusal::Broken }, unsent: false }
 }
 
-/// Gives the same addresses for every name, each connection another one first.
+/// Resolves every name to the same addresses, and begins with another one for each connection.
 #[derive(Debug, Clone)]
-struct Fixed {
+struct FixedAddresses {
     addresses: Arc<[IpAddr]>,
     port: u16,
-    /// Of all copies: a client makes one for each connection.
+    /// Counts the connections; clones share it, as the client clones this for each connection.
     turn: Arc<AtomicUsize>,
 }
 
-impl Service<Name> for Fixed {
+impl Service<Name> for FixedAddresses {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = io::Error;
     type Future = std::future::Ready<Result<Self::Response, io::Error>>;
@@ -270,7 +278,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
         std::fs::write(&file, own.pem()).unwrap();
-        let client = TlsConnector::from(Arc::new(trusting(Some(&file), false).unwrap()));
+        let client = TlsConnector::from(Arc::new(tls_config(Some(&file), false).unwrap()));
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let server = ServerConfig::builder().with_no_client_auth();
         let server =
@@ -285,7 +293,7 @@ mod tests {
     #[test]
     fn each_connection_begins_with_another_address_whichever_copy_makes_it() {
         let addresses: Arc<[IpAddr]> = Arc::new([IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])]);
-        let fixed = Fixed { addresses, port: 80, turn: Arc::default() };
+        let fixed = FixedAddresses { addresses, port: 80, turn: Arc::default() };
         let first = || fixed.clone().call("x".parse().unwrap()).into_inner().unwrap().next();
         assert_ne!(first(), first());
     }

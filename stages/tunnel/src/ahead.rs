@@ -1,5 +1,5 @@
-//! A connection that is read in large pieces, however small those are that somebody asks for: TLS asks for 4 KiB at a time of
-//! records that have 16.
+//! Reads a connection in large pieces, however small those are that its reader asks for: TLS asks for 4 KiB at a time, of records
+//! that have 16 KiB.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Bytes that are read at once.
+/// How many bytes are read at once.
 const PIECE: usize = 32 << 10;
 
-/// A connection that is read ahead. While nothing comes it takes no room.
+/// A connection that is read ahead. It takes no memory while nothing comes.
 #[derive(Debug)]
 pub(crate) struct Ahead<S> {
     inner: S,
-    /// What was read and nobody asked for yet.
+    /// What was read and has not been asked for yet.
     rest: BytesMut,
 }
 
@@ -33,7 +33,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
             if out.remaining() >= PIECE {
                 return Pin::new(&mut this.inner).poll_read(cx, out);
             }
-            // Given up again when nothing comes.
+            // The memory is given back when nothing comes.
             let mut piece = BytesMut::with_capacity(PIECE);
             ready!(poll_read_buf(Pin::new(&mut this.inner), cx, &mut piece))?;
             this.rest = piece;

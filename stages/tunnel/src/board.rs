@@ -5,44 +5,44 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-/// Why something was not written.
+/// Why something was not written to a board.
 pub type BoardError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What happens on a board.
+/// A change of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// All that stands there; said at first, and again whenever something may have been missed.
+    /// All entries: this comes first, and again whenever a change may have been missed.
     All(Vec<(String, Bytes)>),
-    /// Something was written.
+    /// An entry was written: its key and its value.
     Put(String, Bytes),
-    /// Something was taken away.
+    /// The entry of this key was removed.
     Removed(String),
-    /// What happens from now on is not seen, until all is told again.
+    /// Changes are not seen from now on, until all entries come again.
     Interrupted,
 }
 
 /// A board that servers share.
 #[async_trait]
 pub trait Board: Send + Sync + std::fmt::Debug {
-    /// Writes; the value goes by itself after `ttl`, of which nobody is told.
+    /// Writes an entry, which expires after `ttl` without a word to anybody.
     ///
     /// # Errors
     /// When the board is away.
     async fn put(&self, key: &str, value: Bytes, ttl: Duration) -> Result<(), BoardError>;
 
-    /// Takes away.
+    /// Removes an entry.
     ///
     /// # Errors
     /// When the board is away.
     async fn remove(&self, key: &str) -> Result<(), BoardError>;
 
-    /// Looks at it from now on.
+    /// Watches the board from now on.
     fn watch(&self) -> Box<dyn Watching>;
 }
 
-/// Looks at a board, for ever.
+/// Watches a board, without end.
 #[async_trait]
 pub trait Watching: Send {
-    /// What happens next; may be cancelled.
+    /// The next change. Nothing is lost when this is cancelled.
     async fn next(&mut self) -> Posted;
 }

@@ -1,5 +1,5 @@
-//! The body of an answer, and what lasts until all of it is on its way: the place of a visitor's connection, which is no idle one
-//! before, and that among the requests under way.
+//! The body of an answer that holds what must last until all of it was sent: the place of the visitor's connection, which is not
+//! idle before, and the place among the requests that are under way.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// A body that keeps a place.
+/// A body that holds a place until it is dropped.
 pub(crate) struct Busied<B, P> {
     body: B,
     _place: P,

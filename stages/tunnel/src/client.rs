@@ -23,15 +23,15 @@ use crate::dial::{Dial, DialError};
 use crate::metrics::ClientMetrics;
 use crate::{Name, Packing, Times, frp, native};
 
-/// The first pause after a lost connection is this long at most, the next twice that, and so on.
-const FIRST: Duration = Duration::from_millis(250);
-/// No pause is longer.
-const LONGEST: Duration = Duration::from_secs(20);
+/// How long the first pause after a lost connection may be; the next may be twice as long, and so on.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// How long a pause may be at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
-/// So many failures make the pause the longest.
+/// After how many failures the pause does not grow any more.
 const MOST_FAILURES: u32 = 10;
 
-/// What a client speaks.
+/// The protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// Our own.
@@ -40,7 +40,7 @@ pub enum Protocol {
     Frp(Packing),
 }
 
-/// What a client is built of.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// The server.
@@ -113,7 +113,7 @@ pub enum ClientError {
     Revoked,
 }
 
-/// What happens to a connection.
+/// What happens on a connection to the server.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Visitors come.
@@ -165,7 +165,7 @@ impl Forwarding {
     }
 }
 
-/// Whether visitors can reach the service through the tunnel; cloning shares.
+/// Whether visitors can reach the service through the tunnel; clones share it.
 #[derive(Debug, Clone)]
 pub struct Ready {
     serving: Arc<AtomicUsize>,
@@ -284,7 +284,7 @@ impl Client {
                     }
                 }
             }
-            let most = FIRST.saturating_mul(1 << failures).min(LONGEST);
+            let most = FIRST_PAUSE.saturating_mul(1 << failures).min(LONGEST_PAUSE);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(most.mul_f64(fastrand::f64())) => {}
@@ -319,7 +319,7 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
     drop(events.send(Event::Ended(ended)).await);
 }
 
-/// A connection that is served.
+/// Counts a connection to the server as one that is served, until it is dropped.
 struct Served {
     all: Arc<AtomicUsize>,
     _counted: GaugeGuard,

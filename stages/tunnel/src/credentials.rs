@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::{Name, NameError};
 
-/// What is said of a token.
+/// What is known of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It opens the tunnel.
@@ -37,33 +37,33 @@ pub trait Credentials: Send + Sync + 'static {
     }
 }
 
-/// Digests of tokens: what a file says. The tokens themselves are not kept.
+/// The digests of the tokens in a file, by tunnel. The tokens themselves are not kept.
 type Digests = HashMap<Name, Vec<[u8; 32]>>;
 
-/// A file of tokens, read anew when somebody asks, so that what was taken out of it opens nothing any more: but no more often than
-/// once in a while, however many guess.
+/// A file of tokens. It is read again when a token is checked, so that a token that was taken out of it opens nothing any more; but
+/// no more often than once in a second, however many tokens are tried.
 #[derive(Debug)]
 pub struct CredentialsFile {
     path: PathBuf,
     fresh: Duration,
     reading: Semaphore,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<CachedFile>>,
 }
 
-/// What a file said; `None`: it could not be read.
+/// What was read of the file last; `digests` is `None` when it could not be read.
 #[derive(Debug, Clone)]
-struct Held {
+struct CachedFile {
     digests: Option<Arc<Digests>>,
     since: Instant,
 }
 
-/// What a file said counts for so long.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long what was read of the file is used.
+const CACHE_TIME: Duration = Duration::from_secs(1);
 
-/// Bytes of a file at most: some ten thousand tunnels.
-const MOST: u64 = 4 << 20;
+/// How many bytes the file may have, which is enough for some ten thousand tunnels.
+const MAX_FILE: u64 = 4 << 20;
 
-/// Why a file of tokens is of no use.
+/// Why a file of tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// It cannot be read.
@@ -85,14 +85,14 @@ pub enum CredentialsError {
         source: LineError,
     },
     /// It is too large.
-    #[error("{path} is larger than {MOST} bytes")]
+    #[error("{path} is larger than {MAX_FILE} bytes")]
     Large {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Why a line of a file of tokens is of no use.
+/// Why a line of a file of tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It is not a name and a token.
@@ -116,7 +116,7 @@ impl CredentialsFile {
     /// [`CredentialsError`].
     pub async fn open(path: &Path) -> Result<Self, CredentialsError> {
         let (reading, held) = (Semaphore::new(1), Mutex::default());
-        let file = Self { path: path.to_owned(), fresh: FRESH, reading, held };
+        let file = Self { path: path.to_owned(), fresh: CACHE_TIME, reading, held };
         if file.read().await?.is_empty() {
             tracing::warn!(path = %path.display(), "the file of tokens names no tunnel: until it does nobody opens one");
         }
@@ -125,18 +125,18 @@ impl CredentialsFile {
 
     async fn read(&self) -> Result<Digests, CredentialsError> {
         let failed = |source| CredentialsError::Read { path: self.path.clone(), source };
-        if tokio::fs::metadata(&self.path).await.map_err(failed)?.len() > MOST {
+        if tokio::fs::metadata(&self.path).await.map_err(failed)?.len() > MAX_FILE {
             return Err(CredentialsError::Large { path: self.path.clone() });
         }
         let text = tokio::fs::read_to_string(&self.path).await.map_err(failed)?;
         digests(&text).map_err(|source| CredentialsError::Line { path: self.path.clone(), source })
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+    fn held(&self) -> MutexGuard<'_, Option<CachedFile>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> Option<Held> {
+    fn known(&self) -> Option<CachedFile> {
         self.held().clone().filter(|held| held.since.elapsed() < self.fresh)
     }
 
@@ -156,7 +156,7 @@ impl CredentialsFile {
             tracing::warn!(error, "the tokens of tunnels cannot be read: none is opened");
         });
         let digests = read.ok().map(Arc::new);
-        *self.held() = Some(Held { digests: digests.clone(), since });
+        *self.held() = Some(CachedFile { digests: digests.clone(), since });
         digests
     }
 }

@@ -25,8 +25,8 @@ use crate::session::Io;
 use crate::through::{Proxy, ProxyError};
 use crate::{accept_of, new_key};
 
-/// Bytes of a refusal that are read, for what it says.
-const SAID: usize = 4 << 10;
+/// How many bytes of a refusal are read, to say what the server answered.
+const MAX_REFUSAL: usize = 4 << 10;
 
 /// Where a server is, and which certificates of it are taken.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Dial {
     }
 }
 
-/// Why a server was not reached.
+/// Why no connection to a server was made.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The address is none of a server.
@@ -218,7 +218,7 @@ impl Dial {
         let mut answer = sender.send_request(request).await.map_err(ask)?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             let status = answer.status();
-            let body = Limited::new(answer.into_body(), SAID).collect().await;
+            let body = Limited::new(answer.into_body(), MAX_REFUSAL).collect().await;
             let said = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
             let said = said.unwrap_or_default().replace(char::is_control, " ").trim().to_owned();
             driving.abort();

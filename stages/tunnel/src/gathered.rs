@@ -1,4 +1,4 @@
-//! What is written in small pieces, passed on together.
+//! Flushes what is written in small pieces together.
 //!
 //! A multiplexer flushes after each frame, and ends each of its turns with a read. What it wants to be flushed is kept until that
 //! read has to wait: until then more may come, and one write carries it all. While there is always something to read it is
@@ -10,15 +10,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are read before what is to be flushed.
-const MEANWHILE: usize = 64 << 10;
+/// How many bytes may be read before what is due is flushed all the same.
+const MAX_READ_BEFORE_FLUSH: usize = 64 << 10;
 
-/// A connection whose flushes wait for the next read that does.
+/// A connection whose flushes are put off until a read has to wait.
 #[derive(Debug)]
 pub(crate) struct Gathered<S> {
     inner: S,
+    /// Whether a flush was asked for and not made yet.
     is_due: bool,
-    /// Bytes that were read since it is due.
+    /// How many bytes were read since a flush is due.
     read: usize,
 }
 
@@ -29,7 +30,7 @@ impl<S> Gathered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Gathered<S> {
-    /// Passes on what is due. When it cannot be yet, the next read tries again, for which the task is woken.
+    /// Makes the flush that is due, if any. When it cannot be made yet, the next read tries again, for which the task is woken.
     fn pass(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.is_due
             && let Poll::Ready(done) = Pin::new(&mut self.inner).poll_flush(cx)
@@ -44,7 +45,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathered<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.read >= MEANWHILE {
+        if this.read >= MAX_READ_BEFORE_FLUSH {
             this.pass(cx)?;
         }
         let before = out.filled().len();
@@ -121,8 +122,8 @@ mod tests {
         assert!(poll!(Box::pin(near.read_u8())).is_pending());
         assert_eq!(arrived(&mut far).await, 0);
         near.flush().await.unwrap();
-        far.write_all(&vec![0; MEANWHILE + 1]).await.unwrap();
-        near.read_exact(&mut vec![0; MEANWHILE]).await.unwrap();
+        far.write_all(&vec![0; MAX_READ_BEFORE_FLUSH + 1]).await.unwrap();
+        near.read_exact(&mut vec![0; MAX_READ_BEFORE_FLUSH]).await.unwrap();
         assert_eq!(arrived(&mut far).await, 0);
         near.read_u8().await.unwrap();
         assert_eq!(arrived(&mut far).await, 14, "though there was always something to read");

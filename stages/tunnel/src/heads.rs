@@ -1,6 +1,6 @@
 //! How long a visitor may take for the head of a request: an idle connection is kept for a while, and one that has begun a head is
-//! to end it soon. What HTTP itself is given as a limit does not tell the two apart. The beginning of
-//! a head that comes in one packet with the request before it has the time of an idle connection, until more of it comes.
+//! to end it soon. The limit that hyper has for heads does not tell the two apart. The beginning of a head that
+//! comes in one packet with the request before it has the time of an idle connection, until more of it comes.
 
 use std::io;
 use std::pin::Pin;
@@ -12,24 +12,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Requests of a connection.
+/// Counts the requests of a connection; clones share the counts.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Turns(Arc<Counts>);
+pub(crate) struct Turns(Arc<RequestCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct RequestCounts {
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
 impl Turns {
-    /// A request whose head has come.
+    /// Counts a request whose head has come as under way until what is returned is dropped.
     pub(crate) fn begin(&self) -> Arc<Turn> {
         self.0.begun.fetch_add(1, Ordering::AcqRel);
         Arc::new(Turn(self.clone()))
     }
 
-    /// The connection has left HTTP: no head comes any more.
+    /// Notes that the connection has left HTTP, so that no head comes any more.
     pub(crate) fn leave(&self) {
         self.0.begun.fetch_add(1, Ordering::AcqRel);
     }

@@ -2,8 +2,8 @@
 //!
 //! takes: visitors' requests at a [`Server`], whose host names a tunnel - gives: them to the service that a [`Client`] beside
 //! the runtime forwards to, over a connection which the client opened - fails: with an answer to the visitor that says which
-//! side is missing. What both speak stands in [`native`]; a server
-//! takes clients of the frp 0.44 family as well, whose protocol is weaker. Servers behind one name know of each other by a [`Board`].
+//! side is missing. The protocol that both speak is described in [`native`]; a server takes clients of the frp 0.44 family as
+//! well, whose protocol is weaker. Servers behind one name tell each other of their tunnels over a [`Board`].
 
 mod ahead;
 mod board;

@@ -1,9 +1,9 @@
-//! What a server counts, and what a client does.
+//! The metrics of a server and of a client.
 
 use pipeline_core::Families;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
 
-/// Why somebody was refused, for the metric and the log.
+/// Why a client or a visitor was refused, as the metric and the log say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Credential,
@@ -66,7 +66,7 @@ impl Outcome {
     }
 }
 
-/// What a server counts. All series are there from the start.
+/// The metrics of a server. All series are there from the start.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     pub(crate) tunnels: IntGauge,
@@ -98,7 +98,7 @@ impl Metrics {
     }
 }
 
-/// How a visitor who came through fared at the client.
+/// Whether a visitor who came to the client was led to the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visit {
     Led,
@@ -116,7 +116,7 @@ impl Visit {
     }
 }
 
-/// What a client counts. All series are there from the start.
+/// The metrics of a client. All series are there from the start.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientMetrics {
     pub(crate) connections: IntGauge,

@@ -1,4 +1,5 @@
-//! When something of a request's body was passed on last: the time for an answer counts from then, however long the body is.
+//! Notes when something of a request's body was last passed on: the time for an answer counts from then, however long the body
+//! takes.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
-/// When a body moved last.
+/// When something of a body was last passed on.
 #[derive(Debug)]
 pub(crate) struct Moved(Mutex<Instant>);
 
@@ -24,7 +25,8 @@ impl Moved {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// What comes before nothing has moved for so long, counted from now on.
+    /// Waits for `coming` until nothing of the body has been passed on for `limit`, counted from now at the earliest; `None` when
+    /// that time is up.
     pub(crate) async fn within<T>(&self, limit: Duration, coming: impl Future<Output = T>) -> Option<T> {
         self.touch();
         tokio::pin!(coming);
@@ -41,7 +43,7 @@ impl Moved {
     }
 }
 
-/// The body of a visitor's request.
+/// The body of a visitor's request, which notes in `moved` that it is passed on.
 pub(crate) struct Moving {
     pub(crate) body: Incoming,
     pub(crate) moved: Arc<Moved>,

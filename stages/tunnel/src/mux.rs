@@ -20,18 +20,19 @@ use yamux::Mode;
 
 use crate::gathered::Gathered;
 
-/// Streams that the peer opened and nobody took yet, of a peer that is known.
+/// How many streams that a known peer opened may wait to be taken.
 pub(crate) const ACCEPTED: usize = 256;
-/// What a stream may have under way before it is known how fast it is: the protocol's.
+/// How many bytes a stream may have under way before it is known how fast it is, as the protocol has it.
 const WINDOW: usize = 256 << 10;
-/// What fast streams of one connection may have under way beside that, together.
-const FAST: usize = 64 << 20;
-/// Streams that ended and are not forgotten yet, and those that need no place.
-const ENDING: usize = 72;
-/// A peer that takes no goodbye is left after this time.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How many bytes the fast streams of one connection may have under way beside that, together.
+const MAX_RECEIVE_WINDOW: usize = 64 << 20;
+/// How many streams a connection may have beside its places: those that have ended and are not forgotten yet, and those that need
+/// no place.
+const SPARE_STREAMS: usize = 72;
+/// How long the connection may take to close in an orderly way.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// To open streams of a connection; cloning shares. The connection is closed by [`Mux::close`] alone, or by the peer.
+/// Opens streams of a connection; clones share it. The connection is closed by [`Mux::close`] alone, or by the peer.
 #[derive(Debug, Clone)]
 pub(crate) struct Mux {
     ask: mpsc::Sender<oneshot::Sender<yamux::Stream>>,
@@ -42,7 +43,7 @@ pub(crate) struct Mux {
     kept: Arc<AtomicUsize>,
 }
 
-/// Why there is no stream.
+/// Why no stream could be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("as many streams are open as may be")]
@@ -71,11 +72,11 @@ impl Mux {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let mut config = yamux::Config::default();
-        let most = streams + ENDING;
+        let most = streams + SPARE_STREAMS;
         // Each setter looks at both values.
         config.set_max_connection_receive_window(None);
         config.set_max_num_streams(most);
-        config.set_max_connection_receive_window(Some(most * WINDOW + FAST));
+        config.set_max_connection_receive_window(Some(most * WINDOW + MAX_RECEIVE_WINDOW));
         let connection = yamux::Connection::new(Gathered::new(io).compat(), config, mode);
         let (ask, asked) = mpsc::channel(ACCEPTED);
         let (accept, accepted) = mpsc::channel(ACCEPTED);
@@ -191,7 +192,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
     // The multiplexer forgets its streams now, and wakes none of those who wait for them.
     closed.cancel();
     let goodbye = poll_fn(|cx| connection.poll_close(cx));
-    drop(tokio::time::timeout(GOODBYE, goodbye).await);
+    drop(tokio::time::timeout(GOODBYE_TIMEOUT, goodbye).await);
 }
 
 /// Whether the other side has ended a stream: by its end, by a reset, or with the whole connection.
@@ -199,7 +200,7 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }
 
-/// The end of the connection, which somebody waits for.
+/// A future that ends when the connection does.
 type Closed = Pin<Box<WaitForCancellationFutureOwned>>;
 
 /// One stream. Dropped before it was shut down, it is reset, but where the other side had ended already: then it ends. One that is reset, or whose connection ends before it, gives an error:

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Characters of an account at most.
-const ACCOUNT: usize = 24;
-/// Characters of a runtime at most: with the account and the dash between them it is one DNS label.
-const RUNTIME: usize = 38;
+/// How many characters an account may have.
+const MAX_ACCOUNT: usize = 24;
+/// How many characters a runtime may have: with the account and the dash between them it is one DNS label.
+const MAX_RUNTIME: usize = 38;
 
 /// `<account>-<runtime>`, one DNS label. Neither part may hold a dash, so that no two pairs have the same name; but for a
 /// client of a server that has other rules.
@@ -26,12 +26,12 @@ pub enum NameError {
     /// A part is empty or too long.
     #[error("the {part} in the name of a tunnel has 1 to {most} characters")]
     Length {
-        /// Which part.
+        /// The part: the account or the runtime.
         part: &'static str,
         /// How many characters it may have.
         most: usize,
     },
-    /// A part holds something else.
+    /// A part holds something other than lower-case letters and digits.
     #[error("the {0} in the name of a tunnel holds lower-case letters and digits alone")]
     Characters(&'static str),
 }
@@ -46,7 +46,7 @@ impl Name {
         if runtime.contains('-') {
             return Err(NameError::Dash);
         }
-        for (part, text, most) in [("account", account, ACCOUNT), ("runtime", runtime, RUNTIME)] {
+        for (part, text, most) in [("account", account, MAX_ACCOUNT), ("runtime", runtime, MAX_RUNTIME)] {
             if text.is_empty() || text.len() > most {
                 return Err(NameError::Length { part, most });
             }
@@ -64,8 +64,8 @@ impl Name {
     pub fn read_adopted(text: &str) -> Result<Self, NameError> {
         let (account, runtime) = text.split_once('-').ok_or(NameError::Dash)?;
         let plain: String = runtime.chars().filter(|letter| *letter != '-').collect();
-        if runtime.len() > RUNTIME {
-            return Err(NameError::Length { part: "runtime", most: RUNTIME });
+        if runtime.len() > MAX_RUNTIME {
+            return Err(NameError::Length { part: "runtime", most: MAX_RUNTIME });
         }
         if runtime.starts_with('-') || runtime.ends_with('-') {
             return Err(NameError::Characters("runtime"));
@@ -80,13 +80,13 @@ impl Name {
         !self.runtime().contains('-')
     }
 
-    /// The label of the host.
+    /// The name as the label of a host.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.label
     }
 
-    /// Of which runtime.
+    /// The part that names the runtime.
     #[must_use]
     pub fn runtime(&self) -> &str {
         self.label.get(self.dash + 1..).unwrap_or_default()

@@ -33,30 +33,33 @@ use crate::relay::{keep_alive, relay};
 use crate::session::{Io, Lead, LeadError, Owner, Session};
 use crate::visitors::Networks;
 
-const SERVER: &str = "server.";
-const TUNNEL: &str = "tunnel.";
-/// Bytes of the key of a server.
+/// What the keys of servers on the board begin with.
+const SERVER_PREFIX: &str = "server.";
+/// What the keys of tunnels on the board begin with.
+const TUNNEL_PREFIX: &str = "tunnel.";
+/// How many bytes the secret key of a server has.
 const KEY: usize = 32;
-/// Version of what one server says to another.
+/// The version of the protocol between servers.
 const VERSION: u8 = 1;
-/// A server says that it is there this often.
-const BEAT: Duration = Duration::from_secs(3);
-/// One that was not heard of for so long is gone.
-const GONE: Duration = Duration::from_secs(10);
-/// What is said of a tunnel goes by itself after this long, and is said again in a third of it.
-const KEPT: Duration = Duration::from_secs(600);
-/// A server that was not reached is asked again after this long.
-const ASIDE: Duration = Duration::from_secs(2);
-/// To reach another server, and for it to answer.
-const REACH: Duration = Duration::from_secs(5);
-/// To take back what was told.
-const LEAVE: Duration = Duration::from_secs(2);
-/// Whoever was passed on and does not close is kept for so long after the other side's end.
-const LAST: Duration = Duration::from_secs(60);
-/// Bytes that wait in a connection to another server, which a visitor of 2 kB a second takes a third of within the time that writes have.
-const WAITING: usize = 256 << 10;
-/// Connections of other servers at a time.
-const CONNECTIONS: usize = 16_384;
+/// How often a server says on the board that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+/// How long a server may be silent before it is taken to be gone.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the entry of a tunnel stays on the board; it is written again in a third of that.
+const TUNNEL_TTL: Duration = Duration::from_secs(600);
+/// How long a server that was not reached is not tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// How long it may take to reach another server, and for that to answer.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to remove what was written to the board.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long one side of a visitor's connection is kept that does not close after the other has ended.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many bytes may wait in a connection to another server: a visitor who takes 2 kB a second takes a third of them within the
+/// time that writes have.
+const SEND_BUFFER: usize = 256 << 10;
+/// How many connections of other servers there may be at a time.
+const MAX_CONNECTIONS: usize = 16_384;
 
 /// What a server answers another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,23 +70,23 @@ enum PeerReply {
     NoTunnel = 2,
     Full = 3,
     Late = 4,
-    /// Servers of former versions take it for one that has no such tunnel.
+    /// The visitor is not let in; servers of former versions take it for the lack of such a tunnel.
     Refused = 5,
 }
 
-/// What a server says of itself.
+/// What a server writes to the board about itself.
 #[derive(Serialize, Deserialize)]
-struct Card {
+struct ServerEntry {
     address: SocketAddr,
     key: String,
-    /// It was told to end; servers of former versions do not say so.
+    /// Whether it was told to stop; servers of former versions do not say so.
     #[serde(default)]
     leaving: bool,
 }
 
-/// What it says of a tunnel that it has.
+/// What a server writes to the board about a tunnel that it has.
 #[derive(Serialize, Deserialize, PartialEq, Eq, Clone)]
-struct Said {
+struct TunnelEntry {
     client: String,
     generation: u64,
     allowed: String,
@@ -96,15 +99,15 @@ struct Peer {
     key: [u8; KEY],
     heard: Instant,
     leaving: bool,
-    /// It was not reached: not before then is it tried again.
+    /// When it is tried again, if it was not reached.
     aside: Option<Instant>,
 }
 
 /// Another server's tunnel.
 struct Remote {
-    said: Said,
+    said: TunnelEntry,
     session: Arc<Session>,
-    /// A list of all did not hold it: it goes then, unless it is said again.
+    /// When it is removed unless it is written again, if a list of all entries did not hold it.
     doomed: Option<Instant>,
     learned: Instant,
 }
@@ -116,17 +119,17 @@ struct PeerTable {
     is_interrupted: bool,
 }
 
-/// Other servers, and what they have.
+/// The other servers behind the same name, and the tunnels that they have.
 pub(crate) struct Peers {
     id: String,
     key: [u8; KEY],
     address: SocketAddr,
     board: Arc<dyn Board>,
     registry: Arc<Registry>,
-    /// A server that takes none of what is sent to it is cut off after so long.
+    /// How long a server may take nothing of what is sent to it before it is cut off.
     write: Duration,
     known: Arc<Mutex<PeerTable>>,
-    /// It is leaving, and has nothing any more that no server has which stays.
+    /// Cancelled once this server is leaving and every tunnel that it has is also connected to a server that stays.
     pub(crate) handed_over: CancellationToken,
 }
 
@@ -170,16 +173,16 @@ impl Peers {
         // A board that takes nothing keeps nobody from ending.
         stop.run_until_cancelled(self.exchange(&mut told, leaving)).await;
         let leave = async {
-            self.drop_said(&format!("{SERVER}{}", self.id)).await;
+            self.drop_said(&format!("{SERVER_PREFIX}{}", self.id)).await;
             for name in told.keys() {
-                self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await;
+                self.drop_said(&format!("{TUNNEL_PREFIX}{}.{name}", self.id)).await;
             }
         };
         // What is not taken back goes by itself.
-        drop(timeout(LEAVE, leave).await);
+        drop(timeout(FAREWELL_TIMEOUT, leave).await);
     }
 
-    async fn exchange(&self, told: &mut HashMap<Name, (Said, Instant)>, leaving: CancellationToken) {
+    async fn exchange(&self, told: &mut HashMap<Name, (TunnelEntry, Instant)>, leaving: CancellationToken) {
         let mut watching = self.board.watch();
         let mut changes = self.registry.changes();
         let mut beat = Instant::now();
@@ -200,9 +203,9 @@ impl Peers {
                     self.take(posted);
                 }
                 () = tokio::time::sleep_until(beat) => {
-                    let card = Card { address: self.address, key: hex::encode(self.key), leaving: is_leaving };
-                    self.put(&format!("{SERVER}{}", self.id), &card, GONE).await;
-                    beat = Instant::now() + BEAT;
+                    let card = ServerEntry { address: self.address, key: hex::encode(self.key), leaving: is_leaving };
+                    self.put(&format!("{SERVER_PREFIX}{}", self.id), &card, SERVER_TIMEOUT).await;
+                    beat = Instant::now() + HEARTBEAT;
                     self.prune();
                 }
                 _ = changes.changed() => {}
@@ -215,7 +218,7 @@ impl Peers {
     }
 
     /// Says which tunnels there are here, where that differs from what was said.
-    async fn tell(&self, told: &mut HashMap<Name, (Said, Instant)>, is_leaving: bool) {
+    async fn tell(&self, told: &mut HashMap<Name, (TunnelEntry, Instant)>, is_leaving: bool) {
         let mut here = self.registry.here();
         if is_leaving {
             here.retain(|name, _| !self.stays_elsewhere(name));
@@ -223,20 +226,23 @@ impl Peers {
         let gone: Vec<Name> = told.keys().filter(|name| !here.contains_key(*name)).cloned().collect();
         for name in gone {
             // While the board is away nothing is told, and all that happens meanwhile is told at once later.
-            if !self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await {
+            if !self.drop_said(&format!("{TUNNEL_PREFIX}{}.{name}", self.id)).await {
                 return;
             }
             told.remove(&name);
         }
         for (name, (owner, allowed)) in here {
-            let said =
-                Said { client: owner.client, generation: owner.generation, allowed: allowed.to_string() };
+            let said = TunnelEntry {
+                client: owner.client,
+                generation: owner.generation,
+                allowed: allowed.to_string(),
+            };
             let is_new =
-                told.get(&name).is_none_or(|(before, at)| *before != said || at.elapsed() > KEPT / 3);
+                told.get(&name).is_none_or(|(before, at)| *before != said || at.elapsed() > TUNNEL_TTL / 3);
             if !is_new {
                 continue;
             }
-            if !self.put(&format!("{TUNNEL}{}.{name}", self.id), &said, KEPT).await {
+            if !self.put(&format!("{TUNNEL_PREFIX}{}.{name}", self.id), &said, TUNNEL_TTL).await {
                 return;
             }
             told.insert(name, (said, Instant::now()));
@@ -248,7 +254,7 @@ impl Peers {
         let (known, now) = (lock(&self.known), Instant::now());
         let stays = |peer: &Peer| {
             !peer.leaving
-                && now.duration_since(peer.heard) < BEAT * 2
+                && now.duration_since(peer.heard) < HEARTBEAT * 2
                 && peer.aside.is_none_or(|until| until <= now)
         };
         known.tunnels.iter().any(|((server, of), remote)| {
@@ -258,7 +264,7 @@ impl Peers {
 
     async fn put(&self, key: &str, value: &impl Serialize, ttl: Duration) -> bool {
         let Ok(value) = serde_json::to_vec(value) else { return false };
-        match timeout(REACH, self.board.put(key, Bytes::from(value), ttl)).await {
+        match timeout(HANDSHAKE_TIMEOUT, self.board.put(key, Bytes::from(value), ttl)).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::debug!(error = &*error as &dyn std::error::Error, "other servers are not told");
@@ -269,7 +275,7 @@ impl Peers {
     }
 
     async fn drop_said(&self, key: &str) -> bool {
-        matches!(timeout(REACH, self.board.remove(key)).await, Ok(Ok(())))
+        matches!(timeout(HANDSHAKE_TIMEOUT, self.board.remove(key)).await, Ok(Ok(())))
     }
 
     /// What happened on the board.
@@ -284,8 +290,8 @@ impl Peers {
                     // Who could not say meanwhile that it is there has time to.
                     known.servers.values_mut().for_each(|peer| peer.heard = now);
                     for ((server, name), remote) in &mut known.tunnels {
-                        if !listed.contains(format!("{TUNNEL}{server}.{name}").as_str()) {
-                            remote.doomed.get_or_insert(now + GONE);
+                        if !listed.contains(format!("{TUNNEL_PREFIX}{server}.{name}").as_str()) {
+                            remote.doomed.get_or_insert(now + SERVER_TIMEOUT);
                         }
                     }
                 }
@@ -296,7 +302,7 @@ impl Peers {
             Posted::Put(key, value) => self.learn(&key, &value),
             Posted::Removed(key) => {
                 let mut known = lock(&self.known);
-                if let Some(server) = key.strip_prefix(SERVER) {
+                if let Some(server) = key.strip_prefix(SERVER_PREFIX) {
                     known.servers.remove(server);
                 } else if let Some(which) = which(&key) {
                     known.tunnels.remove(&which);
@@ -308,11 +314,11 @@ impl Peers {
     }
 
     fn learn(&self, key: &str, value: &[u8]) {
-        if let Some(server) = key.strip_prefix(SERVER) {
+        if let Some(server) = key.strip_prefix(SERVER_PREFIX) {
             if server == self.id {
                 return;
             }
-            let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
+            let Ok(card) = serde_json::from_slice::<ServerEntry>(value) else { return };
             let mut key = [0; KEY];
             if hex::decode_to_slice(&card.key, &mut key).is_err() {
                 return;
@@ -331,7 +337,7 @@ impl Peers {
             if server == self.id {
                 return;
             }
-            let Ok(said) = serde_json::from_slice::<Said>(value) else { return };
+            let Ok(said) = serde_json::from_slice::<TunnelEntry>(value) else { return };
             let Ok(allowed) = Networks::read(&said.allowed) else { return };
             let mut known = lock(&self.known);
             if let Some(before) = known.tunnels.get_mut(&(server.clone(), name.clone()))
@@ -342,7 +348,7 @@ impl Peers {
                 return;
             }
             let owner = Owner { client: said.client.clone(), generation: said.generation };
-            let passed = Passed {
+            let passed = PeerLead {
                 server: server.clone(),
                 name: name.clone(),
                 write: self.write,
@@ -363,13 +369,13 @@ impl Peers {
                 return;
             }
             let now = Instant::now();
-            known.servers.retain(|_, peer| now.duration_since(peer.heard) < GONE);
+            known.servers.retain(|_, peer| now.duration_since(peer.heard) < SERVER_TIMEOUT);
             known.tunnels.retain(|_, remote| remote.doomed.is_none_or(|when| now < when));
             // One that ended without a word took nothing back. What was said may come before its server's card, or outlive one
             // that could not be renewed in time.
             let PeerTable { servers, tunnels, .. } = &mut *known;
             tunnels.retain(|(server, _), remote| {
-                servers.contains_key(server) || now.duration_since(remote.learned) < KEPT
+                servers.contains_key(server) || now.duration_since(remote.learned) < TUNNEL_TTL
             });
         }
         self.publish();
@@ -398,7 +404,7 @@ impl Peers {
         stop: CancellationToken,
         close: CancellationToken,
     ) {
-        let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+        let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
@@ -424,7 +430,9 @@ impl Peers {
         drop(stream.set_nodelay(true));
         bounded(&stream);
         let mut stream = WriteTimed::new(stream, self.write);
-        let Ok(Ok((key, name, visitor))) = timeout(REACH, asked(&mut stream)).await else { return };
+        let Ok(Ok((key, name, visitor))) = timeout(HANDSHAKE_TIMEOUT, asked(&mut stream)).await else {
+            return;
+        };
         if !bool::from(key.ct_eq(&self.key)) {
             tracing::warn!(peer = %peer.ip(), "somebody who is no server of tunnels asked for one");
             drop(stream.write_u8(PeerReply::Key as u8).await);
@@ -443,7 +451,7 @@ impl Peers {
         let answer = match active.session().lead.lead(visitor).await {
             Ok(io) => {
                 if stream.write_u8(PeerReply::Led as u8).await.is_ok() {
-                    drop(relay(stream, io, LAST).await);
+                    drop(relay(stream, io, CLOSE_TIMEOUT).await);
                 }
                 return;
             }
@@ -458,7 +466,7 @@ impl Peers {
 
 /// The server and the tunnel of a key.
 fn which(key: &str) -> Option<(String, Name)> {
-    let (server, name) = key.strip_prefix(TUNNEL)?.split_once('.')?;
+    let (server, name) = key.strip_prefix(TUNNEL_PREFIX)?.split_once('.')?;
     Some((server.to_owned(), Name::read(name).ok()?))
 }
 
@@ -466,7 +474,7 @@ fn which(key: &str) -> Option<(String, Name)> {
 /// says of a full buffer that it moved on when a third of it is free.
 fn bounded(stream: &TcpStream) {
     keep_alive(stream);
-    drop(SockRef::from(stream).set_send_buffer_size(WAITING));
+    drop(SockRef::from(stream).set_send_buffer_size(SEND_BUFFER));
 }
 
 /// What another server asks for: its key, the tunnel and the visitor.
@@ -487,17 +495,17 @@ async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<([u8; K
     Ok((key, name, visitor))
 }
 
-/// Leads to a tunnel of another server.
-struct Passed {
+/// Leads visitors to a tunnel of another server.
+struct PeerLead {
     server: String,
     name: Name,
     write: Duration,
     known: Arc<Mutex<PeerTable>>,
 }
 
-impl fmt::Debug for Passed {
+impl fmt::Debug for PeerLead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Passed")
+        f.debug_struct("PeerLead")
             .field("server", &self.server)
             .field("name", &self.name)
             .finish_non_exhaustive()
@@ -505,7 +513,7 @@ impl fmt::Debug for Passed {
 }
 
 #[async_trait]
-impl Lead for Passed {
+impl Lead for PeerLead {
     async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
         let peer = lock(&self.known).servers.get(&self.server).cloned().ok_or(LeadError::Gone)?;
         if peer.aside.is_some_and(|until| Instant::now() < until) {
@@ -528,7 +536,7 @@ impl Lead for Passed {
             let answer = stream.read_u8().await?;
             Ok::<_, std::io::Error>((stream, answer))
         };
-        match timeout(REACH, asking).await {
+        match timeout(HANDSHAKE_TIMEOUT, asking).await {
             Ok(Ok((stream, answer))) if answer == PeerReply::Led as u8 => Ok(Box::new(stream)),
             Ok(Ok((_, answer))) if answer == PeerReply::Full as u8 => Err(LeadError::Full),
             Ok(Ok((_, answer))) if answer == PeerReply::Late as u8 => Err(LeadError::Late),
@@ -536,7 +544,7 @@ impl Lead for Passed {
             Ok(Ok(_)) => Err(LeadError::Gone),
             Ok(Err(_)) | Err(_) => {
                 if let Some(peer) = lock(&self.known).servers.get_mut(&self.server) {
-                    peer.aside = Some(Instant::now() + ASIDE);
+                    peer.aside = Some(Instant::now() + RETRY_AFTER);
                 }
                 Err(LeadError::Gone)
             }

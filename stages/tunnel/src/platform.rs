@@ -1,4 +1,4 @@
-//! Asks the platform whose token it is.
+//! Asks the platform which runtime a token is of.
 //!
 //! takes: a token - gives: whether it is that of the runtime which the tunnel is named for - calls: `POST
 //! {platform}/2.0/api/graphql`, with that token - fails: with [`Verdict::Unknown`], which opens nothing, when the platform does
@@ -18,21 +18,21 @@ use tokio::sync::Semaphore;
 
 use crate::{Credentials, Name, Verdict};
 
-/// What the platform is asked.
-const QUESTION: &str = r#"{"query":"{ me { id runtimeName activeAccount { id } } }"}"#;
-/// Bytes of an answer at most.
-const ANSWER: usize = 64 << 10;
-/// An answer takes no longer: who opens a tunnel waits for it.
-const WITHIN: Duration = Duration::from_secs(5);
-/// An answer counts for so long: with the time until a tunnel's token is checked again far less than a minute.
-const FRESH: Duration = Duration::from_secs(5);
-/// Questions at a time, of strangers and of open tunnels each: who guesses tokens is no burden to the platform, and keeps none that
-/// is revoked open meanwhile.
-const QUESTIONS: usize = 16;
-/// Answers that are remembered at most.
-const REMEMBERED: usize = 16_384;
-/// The act, in errors.
-const ACT: &str = "ask whose token it is";
+/// The query that the platform is sent.
+const QUERY: &str = r#"{"query":"{ me { id runtimeName activeAccount { id } } }"}"#;
+/// How many bytes an answer may have.
+const MAX_ANSWER: usize = 64 << 10;
+/// How long an answer may take, as whoever opens a tunnel waits for it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer is used: together with the time until a tunnel's token is checked again, far less than a minute.
+const CACHE_TIME: Duration = Duration::from_secs(5);
+/// How many queries may be under way at a time for new tunnels, and as many for open ones: whoever guesses tokens is no burden to
+/// the platform, and does not delay that a revoked token is noticed.
+const MAX_QUERIES: usize = 16;
+/// How many answers are remembered.
+const CACHE_SIZE: usize = 16_384;
+/// What was tried, as errors say it.
+const ACTION: &str = "ask whose token it is";
 
 /// The platform says which runtime a token is of; that alone has the tunnel `<account>-<runtime>`. Accounts count by their id:
 /// what one is called its owner chooses, and may be the id of another. A runtime whose name no tunnel can have, as there is a
@@ -56,13 +56,14 @@ pub enum PlatformError {
     Build(#[source] BuildError),
 }
 
-/// Of whom a token is; `None`: of nobody who may have a tunnel.
+/// The runtime that a token is of, and when the platform said so; `None`: of none that may have a tunnel.
 #[derive(Debug, Clone)]
 struct CachedOwner {
     of: Option<Runtime>,
     since: Instant,
 }
 
+/// The runtime that the platform knows a token to be of.
 #[derive(Debug, Clone)]
 struct Runtime {
     account: String,
@@ -109,27 +110,27 @@ impl PlatformCredentials {
     /// [`PlatformError`].
     pub async fn new(address: &str, trust: Config) -> Result<Self, PlatformError> {
         let target = Target::new(address, "").map_err(PlatformError::Target)?;
-        let config = Config { timeout: WITHIN.min(trust.timeout), max_body: ANSWER, ..trust };
+        let config = Config { timeout: ANSWER_TIMEOUT.min(trust.timeout), max_body: MAX_ANSWER, ..trust };
         let client = config.build(target).await.map_err(PlatformError::Build)?;
         Ok(Self::asking(client))
     }
 
     fn asking(client: Client) -> Self {
-        let line = || Semaphore::new(QUESTIONS);
+        let line = || Semaphore::new(MAX_QUERIES);
         Self { client, asking: line(), rechecking: line(), known: Mutex::default() }
     }
 
     fn known(&self, digest: &[u8; 32]) -> Option<CachedOwner> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(digest).filter(|known| known.since.elapsed() < FRESH).cloned()
+        known.get(digest).filter(|known| known.since.elapsed() < CACHE_TIME).cloned()
     }
 
     fn remember(&self, digest: [u8; 32], of: Option<Runtime>, since: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
-            known.retain(|_, known| known.since.elapsed() < FRESH);
+        if known.len() >= CACHE_SIZE {
+            known.retain(|_, known| known.since.elapsed() < CACHE_TIME);
         }
-        if known.len() < REMEMBERED {
+        if known.len() < CACHE_SIZE {
             known.insert(digest, CachedOwner { of, since });
         }
     }
@@ -138,14 +139,14 @@ impl PlatformCredentials {
     async fn ask(&self, token: &SecretString) -> Result<Option<Runtime>, String> {
         let failed = |error: stages_client::HttpError| error.to_string();
         let segments = ["2.0", "api", "graphql"];
-        let request = self.client.request(ACT, Method::POST, &segments).map_err(failed)?;
-        let request = request.header(header::CONTENT_TYPE, "application/json").body(QUESTION);
+        let request = self.client.request(ACTION, Method::POST, &segments).map_err(failed)?;
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(QUERY);
         let token = Token::literal(token.expose_secret());
         // A token that no header may hold is nobody's.
-        let Ok(request) = self.client.authorize(ACT, request, &token, "Bearer ").await else {
+        let Ok(request) = self.client.authorize(ACTION, request, &token, "Bearer ").await else {
             return Ok(None);
         };
-        let reply = self.client.send(ACT, request).await.map_err(failed)?;
+        let reply = self.client.send(ACTION, request).await.map_err(failed)?;
         if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].iter().any(|no| no.as_u16() == reply.status()) {
             return Ok(None);
         }
@@ -212,7 +213,7 @@ mod tests {
         let times = crate::Times::default();
         // It was asked just before, and answers when its time is up; or nobody answers any more.
         for waited in [times.check, times.unchecked] {
-            assert!(FRESH + waited + WITHIN < Duration::from_secs(60), "{waited:?}");
+            assert!(CACHE_TIME + waited + ANSWER_TIMEOUT < Duration::from_secs(60), "{waited:?}");
         }
     }
 
@@ -225,7 +226,7 @@ mod tests {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = Vec::new();
-                while !request.ends_with(QUESTION.as_bytes()) {
+                while !request.ends_with(QUERY.as_bytes()) {
                     assert!(stream.read_buf(&mut request).await.unwrap() > 0);
                 }
                 let text = String::from_utf8(request).unwrap().to_ascii_lowercase();
@@ -249,12 +250,12 @@ mod tests {
         stages_client::install_crypto();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let target = Target::new(&format!("http://{}", listener.local_addr().unwrap()), "").unwrap();
-        let (asked, mut guesses) = tokio::sync::mpsc::channel(QUESTIONS);
+        let (asked, mut guesses) = tokio::sync::mpsc::channel(MAX_QUERIES);
         tokio::spawn(async move {
             let mut kept = Vec::new();
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = Vec::new();
-                while !request.ends_with(QUESTION.as_bytes()) {
+                while !request.ends_with(QUERY.as_bytes()) {
                     assert!(stream.read_buf(&mut request).await.unwrap() > 0);
                 }
                 let text = String::from_utf8(request).unwrap().to_ascii_lowercase();
@@ -268,17 +269,17 @@ mod tests {
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        let client = Config::new(Duration::from_secs(120), ANSWER).build(target).await.unwrap();
+        let client = Config::new(Duration::from_secs(120), MAX_ANSWER).build(target).await.unwrap();
         let credentials = Arc::new(PlatformCredentials::asking(client));
         let name = Name::read("default-prod").unwrap();
-        let guessing: Vec<_> = (0..QUESTIONS * 2)
+        let guessing: Vec<_> = (0..MAX_QUERIES * 2)
             .map(|number| {
                 let (credentials, name) = (credentials.clone(), name.clone());
                 let token = format!("guess-{number}").into();
                 tokio::spawn(async move { credentials.check(&name, &token).await })
             })
             .collect();
-        for _ in 0..QUESTIONS {
+        for _ in 0..MAX_QUERIES {
             guesses.recv().await.unwrap();
         }
         assert_eq!(credentials.recheck(&name, &"revoked".into()).await, Verdict::Refused);

@@ -11,7 +11,7 @@ use crate::Name;
 use crate::session::{Active, Owner, Session};
 use crate::visitors::Networks;
 
-/// A tunnel whose last connection is gone is expected back for this long.
+/// How long a tunnel whose last connection is gone is expected back.
 const EXPECTED_FOR: Duration = Duration::from_secs(60);
 
 /// Why a connection does not get a tunnel.
@@ -24,21 +24,21 @@ pub(crate) enum Conflict {
     #[error("a newer client with the same id has taken this tunnel over")]
     Superseded,
     /// The client has as many connections as it may.
-    #[error("a tunnel has at most {CONNECTIONS} connections")]
+    #[error("a tunnel has at most {MAX_CONNECTIONS} connections")]
     Many,
 }
 
-/// Connections of one tunnel at most, beside those that drain.
-const CONNECTIONS: usize = 8;
+/// How many connections one tunnel may have, beside those that drain.
+const MAX_CONNECTIONS: usize = 8;
 
 /// What is known of a tunnel that a visitor asks for.
 #[derive(Debug)]
 pub(crate) enum Route {
     /// A connection to use.
     Through(Active),
-    /// It was connected until shortly before.
+    /// Nobody serves the tunnel now, but it was connected until shortly before.
     Expected,
-    /// Nobody serves it.
+    /// Nobody serves the tunnel.
     Unknown,
 }
 
@@ -58,18 +58,18 @@ impl Tunnel {
 #[derive(Debug)]
 pub(crate) struct Registry {
     tunnels: Mutex<HashMap<Name, Tunnel>>,
-    /// What other servers behind the same name have.
+    /// The tunnels that other servers behind the same name have.
     remotes: Mutex<HashMap<Name, Vec<Arc<Session>>>>,
     changed: watch::Sender<()>,
     next: AtomicU64,
     /// The life of a client that was given last.
     life: AtomicU64,
-    /// Until then any tunnel may have been connected to the server that was here before.
+    /// Until this moment any tunnel may have been connected to the server that was here before.
     young: Instant,
 }
 
 impl Registry {
-    /// Clients are expected to find this server within `young`.
+    /// Makes an empty registry, of a server that clients are expected to find within `young`.
     pub(crate) fn new(young: Duration) -> Self {
         Self {
             tunnels: Mutex::default(),
@@ -122,7 +122,7 @@ impl Registry {
         self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what other servers have. A newer life of a client that connected to one of them takes a tunnel over; of two clients
+    /// Takes the tunnels that other servers have. A newer life of a client that connected to one of them takes a tunnel over; of two clients
     /// that connected while the servers could not tell each other, the one that began earlier keeps it, on all of them.
     pub(crate) fn elsewhere(&self, remotes: HashMap<Name, Vec<Arc<Session>>>) {
         let left = |name: &&Name| !remotes.contains_key(*name);
@@ -196,7 +196,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Nothing new is led through a connection.
+    /// Leads nobody new through a connection.
     pub(crate) fn drain(&self, session: &Session) {
         {
             let _held = self.tunnels();
@@ -205,7 +205,7 @@ impl Registry {
         self.changed.send_replace(());
     }
 
-    /// Takes a connection out.
+    /// Removes a connection that has ended.
     pub(crate) fn remove(&self, name: &Name, session: &Session) {
         if let Some(tunnel) = self.tunnels().get_mut(name) {
             tunnel.sessions.retain(|other| other.id != session.id);
@@ -261,7 +261,7 @@ impl Registry {
             .is_none_or(|tunnel| tunnel.sessions.iter().all(|session| session.is_draining()))
     }
 
-    /// Tells when anything has changed.
+    /// Notifies of every change of the registry.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -300,7 +300,7 @@ fn may(tunnel: Option<&Tunnel>, owner: &Owner) -> Result<(), Conflict> {
     }
     let same = |session: &&Arc<Session>| session.owner == *owner && !session.is_draining();
     let count = tunnel.map_or(0, |tunnel| tunnel.sessions.iter().filter(same).count());
-    if count < CONNECTIONS { Ok(()) } else { Err(Conflict::Many) }
+    if count < MAX_CONNECTIONS { Ok(()) } else { Err(Conflict::Many) }
 }
 
 #[cfg(test)]

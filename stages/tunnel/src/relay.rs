@@ -1,4 +1,4 @@
-//! Bytes between two connections, until both directions have ended, or one has and the other does not in time.
+//! Passes bytes between two connections, until both directions have ended, or one has and the other does not in time.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// A peer that is gone without a word is found out after three of these.
+/// How long a connection is silent before the peer is probed; one that went away without a word is noticed after three probes.
 const PROBE: Duration = Duration::from_secs(20);
 
 /// Lets the system ask a peer that says nothing whether it is there: one whose node lost its power closes nothing, and would keep its
@@ -22,7 +22,7 @@ pub(crate) fn keep_alive(stream: &TcpStream) {
     drop(SockRef::from(stream).set_tcp_keepalive(&asking));
 }
 
-/// Bytes of one piece.
+/// How many bytes are passed on at once.
 const PIECE: usize = 16 << 10;
 
 /// Passes bytes on both ways. The end of one direction is passed on as well, and the other has `last` after it: who does not close is
@@ -44,7 +44,7 @@ pub(crate) async fn relay(
     }
 }
 
-/// One side. What the other has ended is shut down here.
+/// One side of a relay, which is shut down once the other side has ended.
 struct Side<'a, S> {
     inner: S,
     ended: &'a Notify,

@@ -39,42 +39,44 @@ use crate::visitors::Networks;
 use crate::{Credentials, Name, Verdict};
 use crate::{frp, native};
 
-/// Bytes of the head of a request at most: each connection may have sent so much of one that does not end.
-const HEAD_BYTES: usize = 16 << 10;
-/// What is read at once of a body that comes fast.
-const BUFFER: usize = 64 << 10;
-/// After this pause the next connection is taken when there was no room for one.
-const NO_ROOM: Duration = Duration::from_millis(50);
-/// Clients have so long to connect to another server before tunnels that nobody visits are closed.
-const MOVE: Duration = Duration::from_secs(1);
+/// How many bytes the head of a request may have: each connection may take so much memory for a head that does not end.
+const MAX_HEAD: usize = 16 << 10;
+/// How many bytes of a body that comes fast are read at once.
+const READ_BUFFER: usize = 64 << 10;
+/// How long the loop pauses after a failed accept, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long clients have to connect to another server before tunnels that nobody visits are closed.
+const RECONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Clients of the frp family without a tunnel at a time, whether they have logged in or not: anybody may.
+/// How many clients of the frp family may be without a tunnel at a time, whether they have logged in or not, as anybody may log in.
 pub(crate) const LOGINS: usize = 256;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// A client asks, and a server looks through the tunnel, this often.
+    /// How often a client pings, and a server probes the service through the tunnel.
     pub ping: Duration,
-    /// A peer that is not heard for so long is gone.
+    /// How long a peer may be silent before it is taken to be gone.
     pub silence: Duration,
-    /// To make a connection, to log in, for a visitor to end the head of a request, and for the client to take a visitor.
+    /// How long each of these may take: to make a connection, to log in, for a visitor to end the head of a request, and for the
+    /// client to take a visitor.
     pub handshake: Duration,
-    /// Until the head of an answer; and for one direction of a connection that has left HTTP after the end of the other.
+    /// How long the head of an answer may take; and how long one direction of a connection that has left HTTP goes on after the
+    /// end of the other.
     pub answer: Duration,
-    /// Whoever takes none of what is sent to them is cut off after so long.
+    /// How long a peer may take nothing of what is sent to it before it is cut off.
     pub write: Duration,
-    /// A visitor waits so long for a tunnel that was connected until shortly before.
+    /// How long a visitor waits for a tunnel that was connected until shortly before.
     pub expected: Duration,
-    /// A visitor of a server that began shorter ago waits for a tunnel that was never connected to it, too.
+    /// How long after its start a server lets visitors wait for a tunnel that was never connected to it, too.
     pub young: Duration,
-    /// The credential of a tunnel is checked again this often.
+    /// How often the credential of a tunnel is checked again.
     pub check: Duration,
-    /// A tunnel whose credential nobody could check for so long is closed.
+    /// How long a tunnel stays open while its credential cannot be checked.
     pub unchecked: Duration,
-    /// What is under way may finish for so long, when a tunnel was taken over.
+    /// How long requests that are under way may go on when a tunnel was taken over.
     pub drain: Duration,
-    /// A server's own certificate is read anew this often.
+    /// How often the server's own certificate is read again.
     pub renew: Duration,
 }
 
@@ -97,24 +99,24 @@ impl Default for Times {
     }
 }
 
-/// What a server is built of.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Where it listens.
     pub address: SocketAddr,
     /// The tunnel `a-b` is visited at `a-b.<domain>`.
     pub domain: String,
-    /// TLS of its own; without, an ingress in front of it has that.
+    /// The certificate that it serves TLS with; without one, TLS ends at an ingress in front of it.
     pub tls: Option<CertificateFiles>,
-    /// Whose `X-Forwarded-For` is believed.
+    /// The networks whose `X-Forwarded-For` is believed.
     pub trusted: Networks,
-    /// Requests under way through one connection of a tunnel, at most.
+    /// How many requests may be under way through one connection of a tunnel.
     pub streams: usize,
-    /// Connections at a time; one more takes the place of the one that has been idle the longest.
+    /// How many connections there may be at a time; one more takes the place of the one that has been idle the longest.
     pub connections: usize,
-    /// Told to stop, it goes on for so long.
+    /// How long it goes on taking connections after it was told to stop.
     pub drain_delay: Duration,
-    /// Requests may finish for so long after that.
+    /// How long requests that are under way after that have to end.
     pub grace: Duration,
     /// How long things may take.
     pub times: Times,
@@ -126,15 +128,15 @@ pub enum ServerError {
     /// The port cannot be had.
     #[error("cannot listen on {address}; stop the process that listens there, or change {setting}")]
     Listen {
-        /// What says where, as a setting and perhaps a flag.
+        /// The setting that says where, and perhaps its flag.
         setting: &'static str,
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The operating system's answer.
         #[source]
         source: io::Error,
     },
-    /// The certificate or its key is of no use.
+    /// The certificate or its key cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// No key can be made that other servers are known by.
@@ -165,11 +167,11 @@ pub(crate) struct Shared {
     pub(crate) alone: frp::Alone,
     /// TLS of clients of the frp family, inside of their WebSocket.
     pub(crate) within: frp::Within,
-    /// No more connections are taken: clients are to connect elsewhere.
+    /// Cancelled when no more connections are taken, so that clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
-    /// Tunnels are to be closed.
+    /// Cancelled when tunnels are to be closed.
     pub(crate) close: CancellationToken,
-    /// Tunnels.
+    /// The tasks of tunnels.
     pub(crate) tunnels: TaskTracker,
 }
 
@@ -214,7 +216,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl ServerConfig {
-    /// Takes the port.
+    /// Listens on the address.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -279,8 +281,8 @@ impl Server {
         self.address
     }
 
-    /// Listens for other servers behind the same name as well, which `board` tells of this one and this one of them. They
-    /// reach it at `advertised`, else where it listens.
+    /// Listens for other servers behind the same name as well; the servers tell each other of their tunnels over `board`. The
+    /// others reach this one at `advertised`, or where it listens if that is not given.
     ///
     /// # Errors
     /// [`ServerError::Listen`] and [`ServerError::Key`].
@@ -363,14 +365,16 @@ impl Service for Server {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(NO_ROOM).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
         drop(self.listener);
         self.shared.leaving.cancel();
         if let Some((peers, _)) = &passed_on {
-            drop(tokio::time::timeout(MOVE.min(self.grace / 2), peers.handed_over.cancelled()).await);
+            drop(
+                tokio::time::timeout(RECONNECT_TIME.min(self.grace / 2), peers.handed_over.cancelled()).await,
+            );
         }
         visitors.close();
         let ended = async {
@@ -393,7 +397,7 @@ impl Service for Server {
     }
 }
 
-/// What one connection speaks.
+/// Serves one connection, with TLS or without.
 async fn connection(
     shared: Arc<Shared>,
     tls: Option<TlsAcceptor>,
@@ -460,8 +464,8 @@ async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure:
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_header_size(HEAD_BYTES)
-        .max_buf_size(BUFFER)
+        .max_header_size(MAX_HEAD)
+        .max_buf_size(READ_BUFFER)
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     tokio::pin!(connection);

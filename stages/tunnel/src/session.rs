@@ -19,14 +19,14 @@ use crate::visitors::Networks;
 /// A body on its way to the service behind a tunnel.
 pub(crate) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Bytes both ways.
+/// A stream of bytes in both directions.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// Connections to the service that wait for a request, of one connection of a tunnel.
-const IDLE: usize = 32;
-/// For so long: most services close theirs after a minute.
-const IDLE_FOR: Duration = Duration::from_secs(50);
+/// How many connections to the service one connection of a tunnel keeps for further requests.
+const MAX_IDLE: usize = 32;
+/// How long they are kept: most services close theirs after a minute.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Why a visitor could not be led through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub(crate) enum LeadError {
 /// Leads to the service behind a tunnel.
 #[async_trait]
 pub(crate) trait Lead: Send + Sync + fmt::Debug {
-    /// A stream that whatever is written to it reaches the service.
+    /// Opens a stream to the service for a visitor.
     async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError>;
 
     /// Whether it goes through another server, which may end before the client does.
@@ -61,16 +61,16 @@ pub(crate) trait Lead: Send + Sync + fmt::Debug {
     fn lose(&self, to: Conflict);
 }
 
-/// Whose connection it is.
+/// The client that a connection of a tunnel is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// Which client: what it says of itself.
+    /// What the client calls itself.
     pub(crate) client: String,
-    /// Which life of it; a newer one takes over.
+    /// Which of the client's lives it is: the greatest has the tunnel.
     pub(crate) generation: u64,
 }
 
-/// One connection of a tunnel. Counted in it are requests under way.
+/// One connection of a tunnel, with the number of requests that are under way on it.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: u64,
@@ -106,7 +106,7 @@ impl Session {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Nothing new is led through it from now on. Called with the registry locked, as [`Session::begin`] is.
+    /// Leads nobody new through it from now on. Called with the registry locked, as [`Session::begin`] is.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -132,11 +132,11 @@ impl Session {
         Active(self.clone())
     }
 
-    /// A connection to the service that waits for a request.
+    /// Takes a connection to the service that waits for a request, if there is one.
     pub(crate) fn idle(&self) -> Option<SendRequest<Body>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((sender, since)) = idle.pop() {
-            if sender.is_ready() && since.elapsed() < IDLE_FOR {
+            if sender.is_ready() && since.elapsed() < IDLE_TIMEOUT {
                 return Some(sender);
             }
         }
@@ -146,8 +146,8 @@ impl Session {
     /// Keeps a connection to the service for the next request.
     pub(crate) fn keep(&self, sender: SendRequest<Body>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_FOR);
-        if idle.len() < IDLE && !self.is_draining() {
+        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
+        if idle.len() < MAX_IDLE && !self.is_draining() {
             idle.push((sender, Instant::now()));
         }
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::HeaderMap;
 use ipnet::IpNet;
 
-/// Networks, such as those whose word on an address is taken, or those that may visit.
+/// A list of networks, such as those whose `X-Forwarded-For` is believed, or those that may visit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(Vec<IpNet>);
 
@@ -14,8 +14,8 @@ pub struct Networks(Vec<IpNet>);
 #[error("'{0}' is neither an address nor a network such as 10.0.0.0/8")]
 pub struct NetworkError(String);
 
-/// Networks of one list at most.
-const MOST: usize = 256;
+/// How many networks one list may have.
+const MAX_NETWORKS: usize = 256;
 
 impl Networks {
     /// Reads addresses and networks between commas or spaces.
@@ -28,9 +28,9 @@ impl Networks {
             let network = part.parse().or_else(|_| part.parse::<IpAddr>().map(IpNet::from));
             network.map_err(|_| NetworkError(part.chars().take(64).collect()))
         };
-        let networks: Vec<IpNet> = parts.take(MOST + 1).map(one).collect::<Result<_, _>>()?;
-        if networks.len() > MOST {
-            return Err(NetworkError(format!("more than {MOST} networks")));
+        let networks: Vec<IpNet> = parts.take(MAX_NETWORKS + 1).map(one).collect::<Result<_, _>>()?;
+        if networks.len() > MAX_NETWORKS {
+            return Err(NetworkError(format!("more than {MAX_NETWORKS} networks")));
         }
         Ok(Self(networks))
     }

@@ -14,10 +14,10 @@ use bytes::{Buf as _, BytesMut};
 use sha1::{Digest as _, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of one frame that is sent, at most.
-const FRAME: usize = 32 << 10;
-/// Bytes that wait to be written, beyond which nothing more is taken.
-const WAITING: usize = 64 << 10;
+/// How many bytes a frame that is sent may have.
+const MAX_FRAME: usize = 32 << 10;
+/// How many bytes may wait to be written before nothing more is taken.
+const MAX_WAITING: usize = 64 << 10;
 
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
@@ -62,7 +62,7 @@ pub fn new_key() -> io::Result<String> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// What is read of a frame next.
+/// Which part of a frame is read next.
 #[derive(Debug)]
 enum Reading {
     /// Its head.
@@ -82,7 +82,7 @@ pub struct WebSocket<S> {
     side: Side,
     opcode: u8,
     reading: Reading,
-    /// What arrived and is not read: a head, or the payload of a frame of the protocol; at most [`FRAME`].
+    /// What arrived and is not read: a head, or the payload of a frame of the protocol; at most [`MAX_FRAME`].
     arrived: BytesMut,
     waiting: BytesMut,
     /// Masks that are not used yet.
@@ -283,7 +283,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WebSocket<S> {
                     }
                     this.reading = if opcode == CLOSE { Reading::Ended } else { Reading::Head };
                     // Who asks faster than they read is not answered each time.
-                    if opcode == PING && this.waiting.len() < WAITING {
+                    if opcode == PING && this.waiting.len() < MAX_WAITING {
                         this.put(PONG, &payload)?;
                         if let Poll::Ready(done) = this.poll_drain(cx) {
                             done?;
@@ -301,10 +301,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocket<S> {
         if this.is_closing {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        if this.waiting.len() >= WAITING {
+        if this.waiting.len() >= MAX_WAITING {
             ready!(this.poll_drain(cx))?;
         }
-        let length = bytes.len().min(FRAME);
+        let length = bytes.len().min(MAX_FRAME);
         if length > 0 {
             let opcode = this.opcode;
             this.put(opcode, &bytes[..length])?;

@@ -6,10 +6,11 @@ use super::messages::{Addresses, NewProxy};
 use crate::Name;
 use crate::visitors::Networks;
 
-/// Bytes of the name of a proxy at most: what a client calls it, with its user before it.
-const CALLED: usize = 256;
+/// How many bytes the name of a proxy may have: what a client calls it, with the user before it.
+const MAX_PROXY_NAME: usize = 256;
 
-/// Which tunnel, what opens it, and who may visit; or why not, in the words that the family has for it.
+/// The tunnel that a client asks for, the token that opens it, and the networks that may visit; or why there is none, in the
+/// words that the family has for it.
 pub(super) fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
     let (called, kind) = (&proxy.proxy_name, proxy.proxy_type.as_str());
     match kind {
@@ -38,8 +39,8 @@ pub(super) fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), 
     if let Some((what, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
         return Err(format!("this server has no {what}"));
     }
-    if called.is_empty() || called.len() > CALLED {
-        return Err(format!("the name of a proxy has 1 to {CALLED} characters"));
+    if called.is_empty() || called.len() > MAX_PROXY_NAME {
+        return Err(format!("the name of a proxy has 1 to {MAX_PROXY_NAME} characters"));
     }
     let name = Name::read(&proxy.subdomain).map_err(|error| error.to_string())?;
     let token = proxy.metas.get("Authorization").map(String::as_str).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What carries a control connection or a work connection: a stream of a client's multiplexer, or a connection of its own.
+//! The stream of bytes of a control connection or of a work connection: a stream of a client's multiplexer, or a connection of its
+//! own.
 
 use std::io;
 use std::pin::Pin;
@@ -37,12 +38,12 @@ impl Carrier {
         self.first = None;
     }
 
-    /// Whether its other side has ended it. Asked of one that waits for a visitor: nothing is said there.
+    /// Whether the other side has ended it. Only for one that waits for a visitor, as nothing is sent over it meanwhile.
     pub(super) fn is_over(&mut self) -> bool {
         matches!(self.first().now_or_never(), Some(Err(_)))
     }
 
-    /// Gives the place back when it ends.
+    /// Keeps `place` until this is dropped.
     pub(super) fn hold(&mut self, place: OwnedSemaphorePermit) {
         self.place = Some(place);
     }

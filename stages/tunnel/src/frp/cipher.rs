@@ -18,7 +18,7 @@ use crate::ws::drain;
 /// PBKDF2 with HMAC-SHA-1 of an empty password, the salt `frp`, and 64 rounds.
 const KEY: [u8; 16] =
     [0xcd, 0xc9, 0xdc, 0x4c, 0x47, 0x2c, 0x37, 0x33, 0x12, 0x81, 0xdf, 0x4c, 0x23, 0x2a, 0x84, 0x07];
-/// Bytes that are taken at once, and that wait to be written at most.
+/// How many bytes are taken at once, and how many may wait to be written.
 const PIECE: usize = 16 << 10;
 
 /// A stream whose bytes are encrypted on the way.

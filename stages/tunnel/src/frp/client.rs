@@ -1,6 +1,6 @@
 //! The client's side of the frp family, for a server that speaks nothing else.
 //!
-//! Nobody asks through the tunnel whether the service is reached: the client looks itself, from its own side alone.
+//! Nobody probes the service through the tunnel: the client checks it itself, from its own side alone.
 
 use std::io;
 use std::sync::Arc;
@@ -33,21 +33,21 @@ use crate::native::server::Closing;
 use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
-/// Streams of a connection at most: work connections.
-const STREAMS: usize = 2_048;
-/// A server that says nothing for so long is gone. One whose multiplexer answers pings is known to be gone earlier.
+/// How many streams a connection may have, each of them a work connection.
+const MAX_STREAMS: usize = 2_048;
+/// How long a server may be silent before it is taken to be gone. One whose multiplexer answers pings is known to be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// What carries control and work connections.
+/// How control and work connections are carried.
 #[derive(Clone)]
-enum Way {
+enum Transport {
     /// Each is a stream.
     Streams(Mux, Arc<Heard>),
     /// Each is a connection.
     Connections,
 }
 
-impl Way {
+impl Transport {
     /// By way of `io`, if it is to carry everything.
     fn over(io: TokioIo<Upgraded>, is_alone: bool) -> (Self, Option<Carrier>) {
         let socket = WebSocket::new(io, Side::Client, Frames::Text);
@@ -55,7 +55,7 @@ impl Way {
             return (Self::Connections, Some(Carrier::new(socket)));
         }
         let (socket, heard) = Hearing::new(socket);
-        (Self::Streams(Mux::start(socket, Mode::Client, STREAMS).0, heard), None)
+        (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, heard), None)
     }
 
     fn mux(&self) -> Option<&Mux> {
@@ -83,7 +83,7 @@ async fn upgraded(to: &Forwarding) -> Result<TokioIo<Upgraded>, ClientError> {
     to.dial.upgrade(PATH, headers).await.map_err(ClientError::Dial)
 }
 
-/// One connection, until it ends: `Ok` when it was closed as agreed.
+/// Serves one connection until it ends: `Ok` when it was closed as agreed.
 pub(crate) async fn run(
     to: Arc<Forwarding>,
     packing: Packing,
@@ -92,12 +92,12 @@ pub(crate) async fn run(
 ) -> Result<(), ClientError> {
     let times = to.times;
     let token = to.token.read().await.map_err(ClientError::Token)?;
-    let (way, control) = Way::over(upgraded(&to).await?, to.known.is_alone());
-    let _closing = way.mux().cloned().map(Closing);
+    let (transport, control) = Transport::over(upgraded(&to).await?, to.known.is_alone());
+    let _closing = transport.mux().cloned().map(Closing);
     let logging_in = async {
         let mut control = match control {
             Some(control) => control,
-            None => way.open(&to).await.map_err(io::Error::other)?,
+            None => transport.open(&to).await.map_err(io::Error::other)?,
         };
         let Proof { privilege_key, timestamp } = Proof::now();
         let run_id = to.known.run_id();
@@ -125,9 +125,9 @@ pub(crate) async fn run(
     let often = times.ping * 3 / 2;
     let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
     let mut until = None;
-    let heard = match &way {
-        Way::Streams(_, heard) => Some(heard),
-        Way::Connections => None,
+    let heard = match &transport {
+        Transport::Streams(_, heard) => Some(heard),
+        Transport::Connections => None,
     };
     loop {
         let written = async {
@@ -152,9 +152,9 @@ pub(crate) async fn run(
                             }
                             drop(events.send(Event::Serving).await);
                         }
-                        kind::WANT_WORK if tasks.len() < STREAMS => {
-                            let (way, run_id) = (way.clone(), answer.run_id.clone());
-                            tasks.spawn(work(to.clone(), way, run_id, packing, visits.clone()));
+                        kind::WANT_WORK if tasks.len() < MAX_STREAMS => {
+                            let (transport, run_id) = (transport.clone(), answer.run_id.clone());
+                            tasks.spawn(work(to.clone(), transport, run_id, packing, visits.clone()));
                         }
                         kind::PONG => {
                             let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
@@ -169,7 +169,7 @@ pub(crate) async fn run(
                 Some(_) = tasks.join_next() => {}
                 () = sleep_until(look) => {
                     look = Instant::now() + times.ping;
-                    way.mux().into_iter().for_each(Mux::ping);
+                    transport.mux().into_iter().for_each(Mux::ping);
                     let to = to.clone();
                     tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
                 }
@@ -189,7 +189,7 @@ pub(crate) async fn run(
                 }
                 () = visits.wait(), if until.is_some() => return Ok(()),
                 () = sleep_until(until.unwrap_or(spoke)), if until.is_some() => return Ok(()),
-                () = or_never(way.mux().map(Mux::closed)) => return closed(until.is_some()),
+                () = or_never(transport.mux().map(Mux::closed)) => return closed(until.is_some()),
             }
         };
     }
@@ -199,12 +199,12 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
     if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
 }
 
-/// A work connection that the server takes, and a visitor of it.
-async fn started(to: &Forwarding, way: &Way, run_id: &str) -> Option<Carrier> {
+/// Opens a work connection, and waits until the server gives it to a visitor.
+async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option<Carrier> {
     loop {
         let proof = to.known.wants_proof().then(Proof::now);
         let has_proven = proof.is_some();
-        let mut carrier = way.open(to).await.ok()?;
+        let mut carrier = transport.open(to).await.ok()?;
         let new = NewWork { run_id: run_id.to_owned(), proof };
         Message::write(&mut carrier, kind::NEW_WORK, &new).await.ok()?;
         let message = Message::read(&mut carrier).await.ok()?;
@@ -221,9 +221,15 @@ async fn started(to: &Forwarding, way: &Way, run_id: &str) -> Option<Carrier> {
     }
 }
 
-/// A work connection: it waits for a visitor, and leads them to the service.
-async fn work(to: Arc<Forwarding>, way: Way, run_id: String, packing: Packing, visits: TaskTracker) {
-    let Some(carrier) = started(&to, &way, &run_id).await else { return };
+/// Serves a work connection: waits for a visitor, and leads them to the service.
+async fn work(
+    to: Arc<Forwarding>,
+    transport: Transport,
+    run_id: String,
+    packing: Packing,
+    visits: TaskTracker,
+) {
+    let Some(carrier) = started(&to, &transport, &run_id).await else { return };
     let _visit = visits.token();
     match to.connect().await {
         Ok(service) => {

@@ -12,36 +12,36 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
-/// Bytes of the head of a frame.
+/// How many bytes the head of a frame has.
 const HEAD: usize = 12;
 const DATA: u8 = 0;
 const PING: u8 = 2;
-/// The flag of an answer.
+/// The flag of a ping's answer.
 const ACK: u8 = 2;
 
-/// A connection of a multiplexer that is listened to.
+/// A connection of a multiplexer whose frames are noted as they are read.
 pub(super) struct Hearing<S> {
     inner: S,
     heard: Arc<Heard>,
     head: [u8; HEAD],
-    /// Bytes of the head that were read.
+    /// How many bytes of the head were read.
     at: usize,
-    /// Bytes of the frame's data that come before the next head.
+    /// How many bytes of the frame's data come before the next head.
     left: usize,
 }
 
-/// What was heard.
+/// When the other side was last heard, and whether it has answered a ping; shared with who waits for its silence.
 #[derive(Debug)]
-pub(super) struct Heard(Mutex<Last>);
+pub(super) struct Heard(Mutex<LastHeard>);
 
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastHeard {
     when: Instant,
     has_answered: bool,
 }
 
 impl Heard {
-    fn last(&self) -> Last {
+    fn last(&self) -> LastHeard {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl Heard {
 
 impl<S> Hearing<S> {
     pub(super) fn new(inner: S) -> (Self, Arc<Heard>) {
-        let heard = Arc::new(Heard(Mutex::new(Last { when: Instant::now(), has_answered: false })));
+        let heard = Arc::new(Heard(Mutex::new(LastHeard { when: Instant::now(), has_answered: false })));
         (Self { inner, heard: heard.clone(), head: [0; HEAD], at: 0, left: 0 }, heard)
     }
 

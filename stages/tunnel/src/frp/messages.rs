@@ -1,4 +1,4 @@
-//! What client and server say to each other.
+//! The messages that client and server of the frp family send each other.
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use super::packing::Packing;
 use super::privilege_key;
 
-/// Bytes of a message's JSON at most.
-const LENGTH: usize = 10_240;
+/// How many bytes the JSON of a message may have.
+const MAX_MESSAGE: usize = 10_240;
 
-/// What a message is, by its first byte.
+/// The kinds of messages: their first byte.
 pub(crate) mod kind {
     pub(crate) const LOGIN: u8 = b'o';
     pub(crate) const LOGIN_ANSWER: u8 = b'1';
@@ -50,7 +50,7 @@ pub(crate) struct LoginAnswer {
     pub(crate) error: String,
 }
 
-/// A list, or a text with commas.
+/// Addresses, as a list or as a text with commas.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Addresses {
@@ -67,7 +67,7 @@ impl Addresses {
     }
 }
 
-/// Never printed: a token is in it.
+/// Asks for a proxy. It is never printed, as a token is in it.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct NewProxy {
@@ -144,7 +144,7 @@ pub(crate) struct NewWork {
     pub(crate) proof: Option<Proof>,
 }
 
-/// That whoever says something has the token of the family, which is empty here; servers may ask for it each time
+/// The proof that the sender has the token of the family, which is empty here; servers may ask for it each time
 /// (`authenticate_heartbeats`, `authenticate_new_work_conns`).
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(crate) struct Proof {
@@ -179,7 +179,7 @@ pub(crate) struct StartWork {
     pub(crate) error: String,
 }
 
-/// Nothing beside the kind.
+/// A message that says nothing beside its kind.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Bare {}
 
@@ -187,7 +187,7 @@ fn wrong(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// One message as it came. To be given up once it is not read to its end.
+/// One message as it came. The stream cannot be used any more when reading one was cancelled.
 pub(crate) struct Message {
     pub(crate) kind: u8,
     json: Vec<u8>,
@@ -197,7 +197,7 @@ impl Message {
     /// Waits for the next.
     pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let kind = from.read_u8().await?;
-        let length = usize::try_from(from.read_i64().await?).ok().filter(|length| *length <= LENGTH);
+        let length = usize::try_from(from.read_i64().await?).ok().filter(|length| *length <= MAX_MESSAGE);
         let mut json = vec![0; length.ok_or_else(|| wrong("a message that is longer than one may be"))?];
         from.read_exact(&mut json).await?;
         Ok(Self { kind, json })
@@ -250,7 +250,7 @@ mod tests {
     #[tokio::test]
     async fn a_message_that_is_too_long_or_says_something_else_is_refused() {
         for (length, why) in [
-            (LENGTH as i64 + 1, "a message that is longer than one may be"),
+            (MAX_MESSAGE as i64 + 1, "a message that is longer than one may be"),
             (-1, "a message that is longer than one may be"),
         ] {
             let mut bytes = vec![kind::LOGIN];

@@ -31,17 +31,18 @@ pub(crate) use self::server_profile::ServerProfile;
 pub(crate) use self::within::Within;
 pub(crate) use self::works::Alone;
 
-/// Where clients upgrade.
+/// The path at which clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";
 
-/// The version that is spoken.
+/// The version of frp that is spoken.
 const VERSION: &str = "0.44.0";
 
-/// What a login proves: that client and server have the same token, which is empty.
+/// The proof in a login that client and server have the same token, which is empty.
 fn privilege_key(timestamp: i64) -> String {
     hex::encode(Md5::digest(timestamp.to_string().as_bytes()))
 }
 
+/// Waits for a future; without one, for ever.
 async fn or_never<F: Future>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,

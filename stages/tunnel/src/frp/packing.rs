@@ -15,7 +15,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// A work connection whose bytes are those of a visitor.
+    /// Wraps a work connection so that the bytes read from it and written to it are those of a visitor.
     pub(super) fn unpacked(self, work: Carrier) -> Box<dyn Io> {
         match (self.encryption, self.compression) {
             (false, false) => Box::new(work),

@@ -11,10 +11,10 @@ use crate::Name;
 use crate::server::Shared;
 use crate::session::Session;
 
-/// Proxies of one client at most.
+/// How many proxies one client may have.
 pub(super) const MOST: usize = 16;
 
-/// What the clients of a server call their proxies: by which client, and over which connection.
+/// The names that the clients of a server give their proxies: for each, the client and the number of its connection.
 #[derive(Default)]
 pub(crate) struct Called(Mutex<HashMap<String, (String, u64)>>);
 
@@ -23,7 +23,8 @@ impl Called {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another client calls a proxy so. One that is called as its tunnel is has no need to ask: the tunnel is its own.
+    /// Whether another client has a proxy of this name. A proxy that is named as its tunnel is needs no check, as a tunnel is of one
+    /// client alone.
     fn is_taken(&self, called: &str, name: &Name, client: &str) -> bool {
         called != name.as_str() && self.lock().get(called).is_some_and(|(other, _)| other != client)
     }
@@ -39,10 +40,10 @@ pub(super) struct Proxy {
     pub(super) revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Which connection's proxy is over, and whether its token was revoked.
+/// Ends when a proxy does, with the number of its connection and whether its token was revoked.
 type Over = Pin<Box<dyn Future<Output = (u64, bool)> + Send>>;
 
-/// The proxies of one client. They serve nobody any more once this is dropped.
+/// The proxies of one client. They serve nobody once this is dropped.
 pub(super) struct Proxies {
     shared: Arc<Shared>,
     all: Vec<(String, Name, Arc<Session>)>,
@@ -96,7 +97,7 @@ impl Proxies {
         self.shared.metrics.tunnels.set(self.shared.registry.connected() as i64);
     }
 
-    /// Ends the one that the client calls so.
+    /// Ends the proxy that the client calls so.
     pub(super) fn close(&mut self, called: &str) {
         if let Some(at) = self.all.iter().position(|(other, ..)| other == called) {
             self.remove(at);

@@ -1,4 +1,4 @@
-//! The server's side of the frp family.
+//! The server's side of the protocol of the frp family.
 
 use std::io;
 use std::net::SocketAddr;
@@ -36,20 +36,20 @@ use crate::session::{Body, Io, Owner, Session};
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
-/// Work connections that wait for a visitor at most, whatever the client asks for. No more are taken from a client which has no
+/// How many work connections a client keeps waiting for visitors, whatever it asks for. No more are taken from a client which has no
 /// tunnel yet: anybody may log in, and what is sent over one is kept until it is read.
 pub(super) const POOL: usize = 5;
-/// Streams of a connection that a client opens beside those of visitors.
+/// How many streams a client may open beside those of visitors.
 const OWN_STREAMS: usize = 64;
-/// A client that says nothing for so long is gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
+/// How long a client may be silent before it is taken to be gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
 /// be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
-/// What the frames of a multiplexer begin with: its version.
-const MULTIPLEXER: u8 = 0;
-/// Bytes of a run id at most.
-const RUN_ID: usize = 64;
+/// The first byte of a multiplexer's frames, which is its version.
+const MUX_VERSION: u8 = 0;
+/// How many bytes a run id may have.
+const MAX_RUN_ID: usize = 64;
 
-/// Answers the upgrade of a client. Who it is it says afterwards.
+/// Answers the upgrade of a client, which says only afterwards who it is.
 pub(crate) fn upgrade(
     shared: &Arc<Shared>,
     peer: SocketAddr,
@@ -72,7 +72,7 @@ pub(crate) fn upgrade(
     let task = shared.clone();
     shared.tunnels.spawn(async move {
         let Some(Ok(io)) = task.close.clone().run_until_cancelled_owned(upgraded).await else { return };
-        match serve(By { shared: task, peer }, TokioIo::new(io), place).await {
+        match serve(Caller { shared: task, peer }, TokioIo::new(io), place).await {
             Ok(()) => {
                 tracing::info!(peer = %peer.ip(), "a connection of a client of the frp family was closed");
             }
@@ -84,7 +84,7 @@ pub(crate) fn upgrade(
     switched(&accept)
 }
 
-/// Streams of a client that has a multiplexer.
+/// The streams of a client that has a multiplexer.
 struct Streams {
     mux: Mux,
     closing: Closing,
@@ -92,9 +92,9 @@ struct Streams {
     accepted: mpsc::Receiver<MuxStream>,
 }
 
-/// One client, which has logged in.
+/// The control connection of a client that has logged in.
 struct Connection {
-    by: By,
+    caller: Caller,
     /// `None`: its work connections come by themselves.
     streams: Option<Streams>,
     control: Encrypted<Carrier>,
@@ -104,14 +104,14 @@ struct Connection {
     login: Option<OwnedSemaphorePermit>,
 }
 
-/// Who asks whom.
+/// The server, and the peer that is connected to it.
 #[derive(Clone)]
-struct By {
+struct Caller {
     shared: Arc<Shared>,
     peer: SocketAddr,
 }
 
-impl By {
+impl Caller {
     /// Whether a token opens the tunnel, and nobody else has it.
     async fn may(&self, name: &Name, token: &SecretString, owner: &Owner) -> Result<(), String> {
         let refused = |why: String| {
@@ -149,15 +149,15 @@ fn late(what: &'static str) -> io::Error {
 
 /// Serves one connection of a client until it ends: the one that everything goes over; or, of a client that has no multiplexer,
 /// its control connection. A work connection of such a client is kept for a visitor.
-async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io::Result<()> {
-    let within = by.shared.times.handshake;
+async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io::Result<()> {
+    let within = caller.shared.times.handshake;
     let beginning = async {
         let carrier = Carrier::new(WebSocket::new(io, Side::Server, Frames::Text));
-        let (first, mut carrier) = by.shared.within.taken_off(carrier).await?;
+        let (first, mut carrier) = caller.shared.within.taken_off(carrier).await?;
         let mut streams = None;
-        if first == MULTIPLEXER {
+        if first == MUX_VERSION {
             let (carrier_of_all, heard) = Hearing::new(carrier);
-            let most = by.shared.streams + OWN_STREAMS;
+            let most = caller.shared.streams + OWN_STREAMS;
             // Anybody may connect, and what is sent over a stream is kept until it is read.
             let (mux, mut accepted) = Mux::keeping(carrier_of_all, Mode::Server, most, POOL + 1);
             let closing = Closing(mux.clone());
@@ -171,40 +171,42 @@ async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io
         let begun = timeout(within, beginning).await;
         let (control, message, streams) = begun.map_err(|_| late("the client did not log in in time"))??;
         match message.kind {
-            kind::LOGIN => Connection::begin(by.clone(), control, &message, streams, login).await.map(Some),
+            kind::LOGIN => {
+                Connection::begin(caller.clone(), control, &message, streams, login).await.map(Some)
+            }
             kind::NEW_WORK if streams.is_none() => {
                 let new: NewWork = message.content()?;
-                match by.shared.alone.of(&new.run_id) {
+                match caller.shared.alone.of(&new.run_id) {
                     Some(works) => works.add(control).await,
-                    None => by.disown(control).await,
+                    None => caller.disown(control).await,
                 }
                 Ok(None)
             }
             _ => Err(wrong("the first message is no login")),
         }
     };
-    match by.shared.close.run_until_cancelled(logging_in).await.transpose()?.flatten() {
+    match caller.shared.close.run_until_cancelled(logging_in).await.transpose()?.flatten() {
         Some(connection) => connection.run().await,
         None => Ok(()),
     }
 }
 
 /// Takes a stream that a client opened, if it is a work connection of its own.
-async fn offered(by: By, stream: MuxStream, works: Arc<Works>, run_id: String) {
+async fn offered(caller: Caller, stream: MuxStream, works: Arc<Works>, run_id: String) {
     let mut carrier = Carrier::new(stream);
-    let read = timeout(by.shared.times.handshake, Message::read(&mut carrier)).await;
+    let read = timeout(caller.shared.times.handshake, Message::read(&mut carrier)).await;
     let Ok(Ok(message)) = read else { return };
     let new: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
     match new {
         Some(new) if new.run_id == run_id => works.add(carrier).await,
-        _ => by.disown(carrier).await,
+        _ => caller.disown(carrier).await,
     }
 }
 
 impl Connection {
     /// Answers the login.
     async fn begin(
-        by: By,
+        caller: Caller,
         mut control: Carrier,
         message: &Message,
         streams: Option<Streams>,
@@ -214,7 +216,7 @@ impl Connection {
         let is_word = said.run_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let error = if said.privilege_key != privilege_key(said.timestamp) {
             "token in login doesn't match token from configuration"
-        } else if said.run_id.len() > RUN_ID || !is_word {
+        } else if said.run_id.len() > MAX_RUN_ID || !is_word {
             "a run id has letters and digits alone, and not too many"
         } else if !said.version.starts_with("0.") {
             "this version of the protocol is not spoken here"
@@ -222,12 +224,12 @@ impl Connection {
             ""
         };
         if !error.is_empty() {
-            by.shared.refuse(Refusal::Protocol, "", by.peer);
+            caller.shared.refuse(Refusal::Protocol, "", caller.peer);
             let answer =
                 LoginAnswer { version: VERSION.to_owned(), run_id: String::new(), error: error.to_owned() };
             Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
             // It reads why before the connection ends.
-            drop(timeout(by.shared.times.handshake, Message::read(&mut control)).await);
+            drop(timeout(caller.shared.times.handshake, Message::read(&mut control)).await);
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
         }
         let mut run_id = said.run_id;
@@ -240,24 +242,24 @@ impl Connection {
             LoginAnswer { version: VERSION.to_owned(), run_id: run_id.clone(), error: String::new() };
         Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
         let pool = usize::try_from(said.pool_count).unwrap_or(0).min(POOL);
-        Ok(Self { by, streams, control: Encrypted::new(control), run_id, pool, login: Some(login) })
+        Ok(Self { caller, streams, control: Encrypted::new(control), run_id, pool, login: Some(login) })
     }
 
     /// Serves it until it ends.
     async fn run(self) -> io::Result<()> {
-        let (by, run_id) = (self.by.clone(), self.run_id.clone());
+        let (caller, run_id) = (self.caller.clone(), self.run_id.clone());
         let works = Arc::new(Works::new());
         if self.streams.is_none() {
-            by.shared.alone.is_there(&run_id, &works);
+            caller.shared.alone.is_there(&run_id, &works);
         }
         let ended = self.served(&works).await;
         works.end();
-        by.shared.alone.is_gone(&run_id, &works);
+        caller.shared.alone.is_gone(&run_id, &works);
         ended
     }
 
     async fn served(mut self, works: &Arc<Works>) -> io::Result<()> {
-        let shared = self.by.shared.clone();
+        let shared = self.caller.shared.clone();
         let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
         let mut proxies = Proxies::new(shared.clone());
         let (mux, heard, mut accepted, _closing) = match self.streams {
@@ -304,7 +306,7 @@ impl Connection {
                                 proxy_name: proxy.proxy_name.clone(),
                                 packing: proxy.packing(),
                             };
-                            let adding = add(&self.by, &mut proxies, &proxy, &owner, visits);
+                            let adding = add(&self.caller, &mut proxies, &proxy, &owner, visits);
                             let Some(added) = shared.close.run_until_cancelled(adding).await else {
                                 return Ok(());
                             };
@@ -341,7 +343,7 @@ impl Connection {
                         early += 1;
                         if early > POOL { continue }
                     }
-                    tasks.spawn(offered(self.by.clone(), stream, works.clone(), self.run_id.clone()));
+                    tasks.spawn(offered(self.caller.clone(), stream, works.clone(), self.run_id.clone()));
                     continue;
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
@@ -359,14 +361,14 @@ impl Connection {
                 Some((name, conflict)) = lost.recv() => {
                     // Its newer life has taken over, which is nothing to be told of; another client is.
                     if conflict == Conflict::Taken {
-                        shared.refuse(Refusal::Taken, name.as_str(), self.by.peer);
+                        shared.refuse(Refusal::Taken, name.as_str(), self.caller.peer);
                     }
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;
                 }
                 revoked = proxies.over() => {
                     if let Some(name) = revoked {
-                        shared.refuse(Refusal::Revoked, name.as_str(), self.by.peer);
+                        shared.refuse(Refusal::Revoked, name.as_str(), self.caller.peer);
                     }
                     return Ok(());
                 }
@@ -392,33 +394,37 @@ impl Connection {
     }
 }
 
-/// Opens the tunnel that a client asks for; why not, in words for it.
+/// Opens the tunnel that a client asks for; or says why not, in words that the client shows.
 async fn add(
-    by: &By,
+    caller: &Caller,
     proxies: &mut Proxies,
     proxy: &NewProxy,
     owner: &Owner,
     visits: impl FnOnce(Name) -> Visits,
 ) -> Result<Proxy, String> {
     let (name, token, allowed) = asked(proxy).inspect_err(|_| {
-        by.shared.refuse(Refusal::Name, "", by.peer);
+        caller.shared.refuse(Refusal::Name, "", caller.peer);
     })?;
-    by.may(&name, &token, owner).await?;
+    caller.may(&name, &token, owner).await?;
     if let Some(conflict) = proxies.conflict(&proxy.proxy_name, &name, &owner.client) {
-        by.shared.refuse(Refusal::Taken, name.as_str(), by.peer);
+        caller.shared.refuse(Refusal::Taken, name.as_str(), caller.peer);
         return Err(conflict);
     }
     let visits = Box::new(visits(name.clone()));
-    let session = Session::new(by.shared.registry.number(), owner.clone(), visits, allowed);
+    let session = Session::new(caller.shared.registry.number(), owner.clone(), visits, allowed);
     let session = Arc::new(session);
-    by.shared.registry.add(&name, session.clone()).map_err(|conflict| by.conflict(&name, conflict))?;
-    by.shared.metrics.tunnels.set(by.shared.registry.connected() as i64);
+    caller
+        .shared
+        .registry
+        .add(&name, session.clone())
+        .map_err(|conflict| caller.conflict(&name, conflict))?;
+    caller.shared.metrics.tunnels.set(caller.shared.registry.connected() as i64);
     tracing::warn!(
         tunnel = %name,
-        peer = %by.peer.ip(),
+        peer = %caller.peer.ip(),
         "a tunnel of the frp family is served, which is weaker: TLS alone protects its token, and nothing is probed"
     );
-    let (shared, of) = (by.shared.clone(), name.clone());
+    let (shared, of) = (caller.shared.clone(), name.clone());
     let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
     Ok(Proxy { called: proxy.proxy_name.clone(), name, session, revoked })
 }

@@ -1,12 +1,12 @@
-//! What a client knows of its server from connections before.
+//! What a client of the frp family has learned of its server from earlier connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What is known of a server.
+/// What is known of a server; kept from one connection to the next.
 #[derive(Debug, Default)]
 pub(crate) struct ServerProfile {
-    /// What it knows this client by.
+    /// The run id that the server has given this client.
     run_id: Mutex<String>,
     is_alone: AtomicBool,
     wants_proof: AtomicBool,
@@ -21,12 +21,12 @@ impl ServerProfile {
         run_id.clone_into(&mut self.run_id.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether it has no multiplexer, as far as is known.
+    /// Whether the server has no multiplexer, as far as is known.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone.load(Ordering::Acquire)
     }
 
-    /// It did not understand how it was spoken to: the other way is taken next.
+    /// Notes that the server did not understand the login, so that the next one is made the other way: with a multiplexer or without.
     pub(super) fn was_misunderstood(&self) {
         let was_alone = self.is_alone.fetch_xor(true, Ordering::AcqRel);
         tracing::info!(
@@ -35,12 +35,12 @@ impl ServerProfile {
         );
     }
 
-    /// Whether it wants each work connection to prove whose it is.
+    /// Whether the server wants each work connection to prove whose it is.
     pub(super) fn wants_proof(&self) -> bool {
         self.wants_proof.load(Ordering::Acquire)
     }
 
-    /// It refused a work connection that proved nothing.
+    /// Notes that the server refused a work connection that proved nothing.
     pub(super) fn refused_without_proof(&self) {
         self.wants_proof.store(true, Ordering::Release);
     }

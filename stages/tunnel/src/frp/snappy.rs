@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::ws::drain;
 
-/// What a stream begins with; it may stand again anywhere.
-const BEGINNING: &[u8] = b"\xff\x06\x00\x00sNaPpY";
-/// Bytes that one chunk unpacks to at most, by the format.
-const CHUNK: usize = 64 << 10;
-/// Bytes of a chunk as it is sent, at most: what does not get smaller is sent as it is.
-const PACKED: usize = CHUNK + (CHUNK / 6) + 64;
-/// Bytes that are taken at once.
+/// The chunk that a stream begins with, and that may come again anywhere in it.
+const STREAM_IDENTIFIER: &[u8] = b"\xff\x06\x00\x00sNaPpY";
+/// How many bytes one chunk may unpack to, by the format.
+const MAX_CHUNK: usize = 64 << 10;
+/// How many bytes a chunk may have as it is sent; what does not get smaller is sent as it is.
+const MAX_PACKED: usize = MAX_CHUNK + (MAX_CHUNK / 6) + 64;
+/// How many bytes are taken at once.
 const PIECE: usize = 16 << 10;
 
 /// A stream whose bytes are compressed on the way.
@@ -44,7 +44,7 @@ impl<S> Compressed<S> {
     fn unpack(&mut self) -> io::Result<bool> {
         let &[_, low, middle, high, ..] = &self.arrived[..] else { return Ok(false) };
         let length = 4 + u32::from_le_bytes([low, middle, high, 0]) as usize;
-        if length > PACKED {
+        if length > MAX_PACKED {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk that is longer than one may be"));
         }
         if self.arrived.len() < length {
@@ -52,7 +52,8 @@ impl<S> Compressed<S> {
         }
         let chunk = self.arrived.split_to(length);
         // Each chunk stands alone.
-        let mut decoder = FrameDecoder::new(io::Read::chain(BEGINNING, &chunk[..])).take(CHUNK as u64);
+        let mut decoder =
+            FrameDecoder::new(io::Read::chain(STREAM_IDENTIFIER, &chunk[..])).take(MAX_CHUNK as u64);
         let mut unpacked = Vec::new();
         decoder.read_to_end(&mut unpacked)?;
         self.unpacked.extend_from_slice(&unpacked);

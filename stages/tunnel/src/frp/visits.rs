@@ -16,13 +16,13 @@ use crate::Name;
 use crate::registry::Conflict;
 use crate::session::{Io, Lead, LeadError};
 
-/// Leads visitors over work connections.
+/// Leads visitors to a client of the frp family, each over a work connection.
 pub(super) struct Visits {
     pub(super) name: Name,
     pub(super) works: Arc<Works>,
-    /// To ask the client for another.
+    /// Where another work connection is asked of the client.
     pub(super) want: mpsc::Sender<()>,
-    /// Told of the tunnel when that is lost.
+    /// Where it is told that the client has lost the tunnel, and to whom.
     pub(super) lost: mpsc::Sender<(Name, Conflict)>,
     pub(super) places: Arc<Semaphore>,
     pub(super) within: Duration,

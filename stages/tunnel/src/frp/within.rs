@@ -12,17 +12,17 @@ use tokio_rustls::TlsAcceptor;
 
 use super::carrier::Carrier;
 
-/// The family's own mark before TLS.
-const MARK: u8 = 0x17;
-/// What TLS begins with.
-const TLS: u8 = 0x16;
+/// The byte that clients of the family send before TLS.
+const FRP_MARK: u8 = 0x17;
+/// The first byte of TLS itself.
+const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Takes TLS off.
+/// Ends the TLS that a client speaks inside of its WebSocket.
 #[derive(Default)]
 pub(crate) struct Within(OnceLock<TlsAcceptor>);
 
 impl Within {
-    /// Serves it with the server's certificate, if that has one.
+    /// Serves TLS with the server's certificate, if it has one.
     pub(crate) fn new(acceptor: Option<TlsAcceptor>) -> Self {
         Self(acceptor.map_or_else(OnceLock::new, OnceLock::from))
     }
@@ -35,13 +35,13 @@ impl Within {
         Ok(self.0.get_or_init(|| made))
     }
 
-    /// What the client says, without the TLS that may be around it, and its first byte.
+    /// The client's connection without the TLS that may be around it, and the first byte that the client sends.
     pub(super) async fn taken_off(&self, mut carrier: Carrier) -> io::Result<(u8, Carrier)> {
         let first = carrier.first().await?;
-        if !matches!(first, MARK | TLS) {
+        if !matches!(first, FRP_MARK | TLS_HANDSHAKE) {
             return Ok((first, carrier));
         }
-        if first == MARK {
+        if first == FRP_MARK {
             carrier.skip();
         }
         let mut carrier = Carrier::new(self.acceptor()?.accept(carrier).await?);

@@ -11,17 +11,17 @@ use super::carrier::Carrier;
 use super::messages::{Message, StartWork, kind};
 use super::server::POOL;
 
-/// Work connections that are kept for visitors of a client which has a tunnel, beside those for who waits already; those beyond
-/// are closed.
-const WAITING: usize = 15;
+/// How many work connections are kept for visitors of a client which has a tunnel, beside those that visitors wait for already;
+/// further ones are closed.
+const MAX_WAITING: usize = 15;
 
 /// Work connections of one client, which wait for visitors.
 pub(super) struct Works {
     waiting: Mutex<VecDeque<Carrier>>,
     count: Semaphore,
-    /// Visitors who wait for one.
+    /// How many visitors wait for a work connection.
     takers: AtomicUsize,
-    /// Visitors come.
+    /// Whether the client has a tunnel, so that visitors come.
     is_open: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl Works {
         }
     }
 
-    /// Visitors come from now on.
+    /// Notes that the client has a tunnel, so that visitors come from now on.
     pub(super) fn open(&self) {
         self.is_open.store(true, Ordering::Release);
     }
@@ -50,7 +50,7 @@ impl Works {
         if carrier.write(&[]).await.is_err() || carrier.flush().await.is_err() {
             return;
         }
-        let most = if self.is_open() { WAITING } else { POOL };
+        let most = if self.is_open() { MAX_WAITING } else { POOL };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < most + self.takers.load(Ordering::Acquire) {
             waiting.push_back(carrier);
@@ -58,7 +58,7 @@ impl Works {
         }
     }
 
-    /// No more come: whoever waits for one is told so.
+    /// Ends the wait of all visitors, as no more work connections come.
     pub(super) fn end(&self) {
         self.count.close();
     }
@@ -69,22 +69,22 @@ impl Works {
 
     pub(super) async fn take(&self) -> Option<Carrier> {
         self.takers.fetch_add(1, Ordering::AcqRel);
-        let _taking = Taking(&self.takers);
+        let _taking = WaitingVisitor(&self.takers);
         self.count.acquire().await.ok()?.forget();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
 /// A visitor who waits until this is dropped.
-struct Taking<'a>(&'a AtomicUsize);
+struct WaitingVisitor<'a>(&'a AtomicUsize);
 
-impl Drop for Taking<'_> {
+impl Drop for WaitingVisitor<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Says that a work connection is of no client, and ends it.
+/// Tells the other side that its work connection is of no client here, and ends it.
 pub(super) async fn disowned(mut carrier: Carrier) {
     let error = "this work connection is of no client here".to_owned();
     let start = StartWork { error, ..StartWork::default() };
@@ -97,7 +97,8 @@ pub(super) async fn disowned(mut carrier: Carrier) {
 pub(crate) struct Alone(Mutex<HashMap<String, Arc<Works>>>);
 
 impl Alone {
-    /// Whose work connections those of a run id are: the last client's that has a tunnel, else the first one's that logged in.
+    /// Notes that work connections of a run id are for `works`: the last client that has a tunnel gets them, or else the first one
+    /// that logged in.
     pub(super) fn is_there(&self, run_id: &str, works: &Arc<Works>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if works.is_open() || !all.contains_key(run_id) {
@@ -127,7 +128,7 @@ mod tests {
     async fn so_many_are_kept_beside_those_that_somebody_waits_for() {
         let works = Arc::new(Works::new());
         works.open();
-        let many = WAITING * 3;
+        let many = MAX_WAITING * 3;
         let takers: Vec<_> = (0..many)
             .map(|_| {
                 let works = works.clone();
@@ -152,6 +153,6 @@ mod tests {
             far.push(other);
             works.add(Carrier::new(near)).await;
         }
-        assert_eq!(works.waiting.lock().unwrap().len(), WAITING);
+        assert_eq!(works.waiting.lock().unwrap().len(), MAX_WAITING);
     }
 }

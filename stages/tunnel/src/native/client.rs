@@ -1,4 +1,4 @@
-//! The client's side of our own protocol.
+//! The client's side of the native protocol.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::mux::{Mux, MuxStream};
 use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
-/// Streams that the server may have open: more than a server is set to use.
-const STREAMS: usize = 2_048;
+/// How many streams the server may have open: more than a server is set to use.
+const MAX_STREAMS: usize = 2_048;
 
 fn headers(to: &Forwarding, token: HeaderValue) -> Result<HeaderMap, ClientError> {
     let text = |text: &str| HeaderValue::from_str(text).map_err(|_| ClientError::Header);
@@ -40,7 +40,7 @@ fn headers(to: &Forwarding, token: HeaderValue) -> Result<HeaderMap, ClientError
     Ok(headers)
 }
 
-/// One connection, until it ends: `Ok` when it was closed as agreed.
+/// Serves one connection until it ends: `Ok` when it was closed as agreed.
 pub(crate) async fn run(
     to: Arc<Forwarding>,
     events: mpsc::Sender<Event>,
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         error => ClientError::Dial(error),
     })?;
     let socket = WebSocket::new(io, Side::Client, Frames::Binary);
-    let (mux, mut accepted) = Mux::start(socket, Mode::Client, STREAMS);
+    let (mux, mut accepted) = Mux::start(socket, Mode::Client, MAX_STREAMS);
     let _closing = Closing(mux.clone());
     let control = mux.open().await.map_err(|_| ClientError::Closed)?;
     let (mut reading, mut writing) = tokio::io::split(control);
@@ -80,7 +80,7 @@ pub(crate) async fn run(
             .await
             .map_err(|_| ClientError::Silent)?
             .map_err(|_| ClientError::Closed)?;
-        // The next note to write.
+        // Waits for what gives the next note to write.
         note = loop {
             tokio::select! {
                 stream = accepted.recv() => {
@@ -125,7 +125,7 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
     if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
 }
 
-/// What the server opened a stream for.
+/// Does what the server opened a stream for: leads a visitor to the service, or answers a probe.
 async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
     let Ok(Ok(what)) = timeout(to.times.handshake, stream.read_u8()).await else { return };
     // The server opens no more than some streams that it has no sign of, and the service may take its time.

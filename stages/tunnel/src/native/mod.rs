@@ -1,4 +1,4 @@
-//! Our own protocol: a WebSocket of binary frames with yamux in it.
+//! The native protocol: a WebSocket of binary frames with yamux in it.
 //!
 //! The client upgrades at [`PATH`] with its token as `Authorization: Bearer`, and says in headers of which tunnel, which
 //! client it is ([`CLIENT`]), in which life ([`GENERATION`]), and who may visit ([`ALLOW`]); one that waits beside a newer life
@@ -8,7 +8,7 @@
 pub(crate) mod client;
 pub(crate) mod server;
 
-/// Where a client upgrades.
+/// The path at which a client upgrades.
 pub const PATH: &str = "/~tunnel/1";
 /// The header that names the tunnel.
 pub const TUNNEL: &str = "tunnel-name";
@@ -22,33 +22,33 @@ pub const ALLOW: &str = "tunnel-allow";
 /// it is told of that at once.
 pub const WAIT: &str = "tunnel-wait";
 
-/// The first byte of a stream of the server's: what follows is a visitor's.
+/// The first byte of a stream that the server opens for a visitor: what follows is the visitor's.
 pub(crate) const VISIT: u8 = 1;
-/// The first byte of a stream of the server's: say with [`REACHED`] or [`UNREACHED`] whether the service can be reached.
+/// The first byte of a stream on which the client answers with [`REACHED`] or [`UNREACHED`] whether the service can be reached.
 pub(crate) const PROBE: u8 = 2;
-/// The service can be reached.
+/// The answer to [`PROBE`] when the service can be reached.
 pub(crate) const REACHED: u8 = 1;
-/// It cannot.
+/// The answer to [`PROBE`] when the service cannot be reached.
 pub(crate) const UNREACHED: u8 = 0;
 
-/// What client and server tell each other.
+/// What client and server tell each other over the control stream, each as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// The client is there; the first of all.
+    /// The client is there; this is the first note of all.
     Hello = 1,
-    /// Are you there?
+    /// Asks whether the other side is there.
     Ping = 2,
-    /// I am.
+    /// Answers a ping.
     Pong = 3,
     /// The server leads visitors through from now on.
     Serving = 4,
-    /// Whoever says so is about to end: nothing new here, please.
+    /// Whoever sends it is about to end, and is to get nothing new.
     Drain = 5,
-    /// The server to an older life of the client: a newer one has the tunnel.
+    /// The server tells an older life of the client that a newer one has the tunnel.
     Superseded = 6,
-    /// The server to another client: the tunnel is taken.
+    /// The server tells a client that another client has the tunnel.
     Taken = 7,
-    /// The server: the token does not open the tunnel any more.
+    /// The server tells a client that its token does not open the tunnel any more.
     Revoked = 8,
 }
 

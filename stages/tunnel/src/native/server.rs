@@ -1,4 +1,4 @@
-//! The server's side of our own protocol.
+//! The server's side of the native protocol.
 
 use std::fmt;
 use std::io;
@@ -26,12 +26,12 @@ use crate::visitors::Networks;
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
-/// Bytes of what a client calls itself, at most.
-const CLIENT_BYTES: usize = 128;
-/// Until a newer life whose service is not there yet looks again whether it may take over.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How many bytes the name may have that a client gives itself.
+const MAX_CLIENT: usize = 128;
+/// How often a newer life whose service is not there yet checks again whether it may take over.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Who asks for which tunnel.
+/// What a client says in the headers of its upgrade: who it is, and which tunnel it asks for.
 struct Hello {
     name: Name,
     owner: Owner,
@@ -41,7 +41,7 @@ struct Hello {
     waits: Duration,
 }
 
-/// What an upgrade that says too little is answered.
+/// The answer to an upgrade that lacks something.
 fn malformed(what: &'static str) -> (StatusCode, String) {
     (StatusCode::BAD_REQUEST, what.to_owned())
 }
@@ -55,7 +55,7 @@ fn hello(headers: &HeaderMap) -> Result<Hello, (StatusCode, String)> {
     let name = text(TUNNEL).ok_or_else(|| malformed("the header tunnel-name is missing"))?;
     let name = Name::read(name).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let token = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    let client = text(CLIENT).filter(|client| (1..=CLIENT_BYTES).contains(&client.len()));
+    let client = text(CLIENT).filter(|client| (1..=MAX_CLIENT).contains(&client.len()));
     let client = client.ok_or_else(|| malformed("the header tunnel-client is missing"))?.to_owned();
     let generation = text(GENERATION).and_then(|number| number.parse().ok());
     let generation = generation.ok_or_else(|| malformed("the header tunnel-generation is no number"))?;
@@ -67,7 +67,7 @@ fn hello(headers: &HeaderMap) -> Result<Hello, (StatusCode, String)> {
     Ok(Hello { name, owner: Owner { client, generation }, token: token.into(), allowed, waits })
 }
 
-/// Answers the upgrade of a client; who may not have the tunnel is told why.
+/// Answers the upgrade of a client; one that may not have the tunnel is told why.
 pub(crate) async fn upgrade(
     shared: Arc<Shared>,
     peer: SocketAddr,
@@ -153,7 +153,7 @@ pub(crate) fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: Sock
     shared.refuse(why, name, peer);
 }
 
-/// What a client is told that has lost its tunnel. That another client has it is told here as well.
+/// The note to a client that has lost its tunnel. That another client has the tunnel is logged as well.
 fn given_up(shared: &Shared, conflict: Conflict, name: &Name, peer: SocketAddr) -> Note {
     if conflict == Conflict::Taken {
         refuse(shared, conflict, name.as_str(), peer);
@@ -216,7 +216,7 @@ async fn probe(mux: &Mux, within: Duration) -> io::Result<Option<bool>> {
     tokio::time::timeout(within, asking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-/// One connection of a client, until it ends.
+/// Serves one connection of a client until it ends.
 async fn serve<S>(shared: &Arc<Shared>, hello: Hello, io: S, peer: SocketAddr) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -253,7 +253,7 @@ where
             if is_reached == Some(true) || shared.registry.is_free(&hello.name) {
                 return Ok::<_, io::Error>(());
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     };
     let probing = async {

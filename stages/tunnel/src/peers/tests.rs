@@ -86,7 +86,7 @@ impl Lead for Flood {
 
 #[tokio::test]
 async fn a_visitor_whom_the_client_does_not_let_in_is_refused_whatever_the_other_server_knows_of_that() {
-    let world = World::start(REACH).await;
+    let world = World::start(HANDSHAKE_TIMEOUT).await;
     world.add(Flood, "203.0.113.0/24");
     let mut other = TcpStream::connect(world.address).await.unwrap();
     other.write_all(&ask(&world.peers)).await.unwrap();
@@ -110,9 +110,9 @@ async fn a_server_that_takes_nothing_of_what_is_passed_on_to_it_keeps_no_place()
 
 #[tokio::test]
 async fn what_a_server_had_that_ended_without_a_word_is_forgotten() {
-    let world = World::start(REACH).await;
-    let card = Card { address: world.address, key: hex::encode([7; KEY]), leaving: false };
-    let said = Said { client: "client".to_owned(), generation: 1, allowed: String::new() };
+    let world = World::start(HANDSHAKE_TIMEOUT).await;
+    let card = ServerEntry { address: world.address, key: hex::encode([7; KEY]), leaving: false };
+    let said = TunnelEntry { client: "client".to_owned(), generation: 1, allowed: String::new() };
     world.peers.learn("server.other", &serde_json::to_vec(&card).unwrap());
     world.peers.learn("tunnel.other.shop-web", &serde_json::to_vec(&said).unwrap());
     let ago = |ago: Duration| {
@@ -121,13 +121,13 @@ async fn what_a_server_had_that_ended_without_a_word_is_forgotten() {
         known.tunnels.values_mut().for_each(|remote| remote.learned -= ago);
     };
     let has = || matches!(world.registry.route(&Name::read("shop-web").unwrap(), &[]), Route::Through(_));
-    ago(GONE);
+    ago(SERVER_TIMEOUT);
     world.peers.prune();
     assert!(!has());
     // It was only late.
     world.peers.take(Posted::Put("server.other".to_owned(), serde_json::to_vec(&card).unwrap().into()));
     assert!(has());
-    ago(KEPT);
+    ago(TUNNEL_TTL);
     world.peers.prune();
     assert!(lock(&world.peers.known).tunnels.is_empty());
     // What was said before the card came waits for it.
@@ -138,7 +138,7 @@ async fn what_a_server_had_that_ended_without_a_word_is_forgotten() {
 
 #[tokio::test]
 async fn who_was_passed_on_before_a_server_takes_nobody_any_more_is_answered_and_the_next_is_refused() {
-    let World { peers, address, running, stop, serving, .. } = World::start(REACH).await;
+    let World { peers, address, running, stop, serving, .. } = World::start(HANDSHAKE_TIMEOUT).await;
     let mut taken = TcpStream::connect(address).await.unwrap();
     while running.is_empty() {
         tokio::task::yield_now().await;

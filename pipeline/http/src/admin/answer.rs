@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::wire::Failed;
 
-/// A refusal, and names that may have been meant.
+/// A refusal of a request: the status, what is wrong, and names that may have been meant.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -19,13 +19,13 @@ pub(super) fn failed(status: StatusCode, error: impl Into<String>) -> Refusal {
 }
 
 impl Refusal {
-    /// With names that may have been meant.
+    /// Adds names that may have been meant.
     pub(super) fn near(mut self, near: Vec<String>) -> Self {
         self.failed.near = near;
         self
     }
 
-    /// What it says.
+    /// The body of the answer.
     pub(super) fn into_body(self) -> Failed {
         self.failed
     }

@@ -18,10 +18,10 @@ use subtle::ConstantTimeEq as _;
 
 use super::answer::failed;
 
-/// The token as it is now; `None` when it cannot be read, of which whoever reads it has told.
+/// Reads the token as it is now; `None` when it cannot be read, which the reader itself has logged.
 pub type Secret = Arc<dyn Fn() -> BoxFuture<'static, Option<SecretString>> + Send + Sync>;
 
-/// Passes on what may be asked; `None` is no token.
+/// Passes on requests that may be answered. `None` means that no token is needed, so that only programs on this host are answered.
 pub(super) async fn guard(State(secret): State<Option<Secret>>, request: Request, next: Next) -> Response {
     let refused = match secret {
         Some(secret) => with_token(&secret, request.headers()).await,
@@ -58,7 +58,8 @@ async fn with_token(secret: &Secret, headers: &HeaderMap) -> Result<(), Box<Resp
     }
 }
 
-/// Compares in a time that tells nothing of either: digests of one length, all of their bytes. Nothing is no token.
+/// Whether two tokens are the same; an empty one never is. The comparison takes a time that tells nothing of either, as all bytes of
+/// digests of one length are compared.
 fn is_same(given: &[u8], right: &[u8]) -> bool {
     let equal = Sha256::digest(given).ct_eq(&Sha256::digest(right));
     bool::from(equal) && !right.is_empty()

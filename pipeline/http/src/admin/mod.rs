@@ -58,8 +58,9 @@ use pipeline_ledger::Ledger;
 use pipeline_observe::health::Health;
 use pipeline_ownership::sharding::Sharding;
 
-/// An answer is made in this time, but for those that take as long as there are applications.
+/// How long an answer may take, except those that take the longer the more applications there are.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The bounds of a connection of a client.
 const BOUNDS: Bounds = Bounds {
     head_timeout: Duration::from_secs(10),
     connection_age: FOLLOWED,
@@ -67,17 +68,17 @@ const BOUNDS: Bounds = Bounds {
     grace: Duration::from_secs(2),
     connections: 32,
 };
-/// Of these connections, those that listen: others always find a place.
+/// How many of these connections may listen to steps, so that others always find a place.
 const LISTENERS: usize = 16;
 
-/// What answers.
+/// What the admin server answers from.
 #[derive(Clone)]
 pub struct Answering {
     /// The engine.
     pub handle: Handle,
-    /// What was acknowledged.
+    /// The ledger of what was acknowledged.
     pub ledger: Ledger,
-    /// For the status.
+    /// The health, for the status.
     pub health: Health,
     /// Which shard an application belongs to.
     pub sharding: Sharding,
@@ -85,35 +86,36 @@ pub struct Answering {
     pub keys: Keys,
     /// The namespace of an object that is named without one.
     pub namespace: String,
-    /// The role of the process, for whoever is told that it is not the one that was meant.
+    /// The role of the process, for the refusal of a route that it does not have.
     pub role: &'static str,
-    /// What it counts.
+    /// What the reporter counts, for whoever prints its numbers.
     pub counts: wire::Counted,
-    /// Routes beside the first.
+    /// The routes beside the first.
     pub routes: Vec<RouteAnswering>,
 }
 
-/// What answers of a route beside the first.
+/// What the admin server answers from for a route beside the first.
 #[derive(Clone)]
 pub struct RouteAnswering {
-    /// What it is called.
+    /// The name of the route.
     pub name: Arc<str>,
     /// The engine.
     pub handle: Handle,
-    /// What was acknowledged.
+    /// The ledger of what was acknowledged.
     pub ledger: Ledger,
-    /// For the status.
+    /// The health, for the status.
     pub health: Health,
 }
 
 /// A server that listens and does not serve yet.
 pub struct Admin {
-    on: On,
+    listening: Listening,
     pages: Router,
     closing: Shutdown,
 }
 
-enum On {
+/// Where a server listens.
+enum Listening {
     Socket(Claimed),
     Address(TcpListener, SocketAddr),
 }
@@ -127,7 +129,7 @@ impl Admin {
         let claimed = socket::claim(path).await?;
         tracing::info!(path = %claimed.file.path().display(), "the admin socket is open");
         let (pages, closing) = pages(&answering);
-        Ok(Self { on: On::Socket(claimed), pages, closing })
+        Ok(Self { listening: Listening::Socket(claimed), pages, closing })
     }
 
     /// Listens on `address` (`host:port`), for whoever sends the token; without one, for programs on this host.
@@ -143,15 +145,15 @@ impl Admin {
         tracing::info!(%address, token = secret.is_some(), "the admin address is open");
         let (pages, closing) = pages(&answering);
         let pages = pages.layer(from_fn_with_state(secret, guard::guard));
-        Ok(Self { on: On::Address(listener, address), pages, closing })
+        Ok(Self { listening: Listening::Address(listener, address), pages, closing })
     }
 
     /// The TCP address with its true port, if it is one.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        match self.on {
-            On::Address(_, address) => Some(address),
-            On::Socket(_) => None,
+        match self.listening {
+            Listening::Address(_, address) => Some(address),
+            Listening::Socket(_) => None,
         }
     }
 }
@@ -174,18 +176,18 @@ impl Service for Admin {
     }
 
     async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
-        let Self { on, pages, closing } = *self;
+        let Self { listening, pages, closing } = *self;
         let ending = async {
             stop.cancelled().await;
             // Streams without end end here.
             closing.cancel();
         };
-        match on {
-            On::Socket(Claimed { listener, file }) => {
+        match listening {
+            Listening::Socket(Claimed { listener, file }) => {
                 tokio::join!(connections::serve(listener, pages, BOUNDS, stop.clone()), ending);
                 drop(file);
             }
-            On::Address(listener, _) => {
+            Listening::Address(listener, _) => {
                 tokio::join!(connections::serve(listener, pages, BOUNDS, stop.clone()), ending);
             }
         }

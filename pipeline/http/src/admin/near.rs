@@ -2,7 +2,7 @@
 
 use pipeline_core::Key;
 
-/// Names that are offered.
+/// How many names are offered.
 const OFFERED: usize = 5;
 
 /// The known applications whose name is nearest to that of `key`, the nearest first: the same name in another

@@ -1,4 +1,4 @@
-//! The routes: each asks the engine, and writes down its answer.
+//! The handlers of the admin server: each asks the engine, and writes its answer as JSON.
 
 use std::collections::BTreeSet;
 use std::future::ready;
@@ -30,45 +30,48 @@ use crate::serve::connections::{guarded, timed};
 use crate::serve::status::{status, with_routes};
 use pipeline_engine::verify::{Progress, Verified, VerifyError, VerifyOptions};
 
-/// Bytes of a request's body: some 10,000 names.
-const BODY_BYTES: usize = 1 << 20;
-/// The longest time that a verification may be given.
+/// How many bytes the body of a request may have, which is enough for some 10,000 names.
+const MAX_BODY: usize = 1 << 20;
+/// How many seconds a verification may be given at most.
 const VERIFY_SECONDS: u64 = 24 * 3600;
 
-/// Applications in each list of [`Top`], at most.
-const LISTED: usize = 100;
+/// How many applications of each list of [`Top`] may be asked for.
+const MAX_LIMIT: usize = 100;
 
-/// How many applications are asked for of each list.
+/// The query of `GET /v1/top`: how many applications of each list are asked for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
-    #[serde(default = "few")]
+struct TopQuery {
+    #[serde(default = "default_limit")]
     limit: usize,
 }
 
-fn few() -> usize {
+fn default_limit() -> usize {
     20
 }
 
-/// What is said of a path that there is not.
+/// The error for a path that does not exist.
 const NO_PATH: &str = "nothing is answered at this path";
 
-/// What answers of one route of the engine.
+/// What the handlers of one route share.
 struct Routes {
     answering: Arc<Answering>,
     closing: Shutdown,
-    /// Places of listeners.
+    /// The places of listeners, which all routes share.
     listeners: Arc<Semaphore>,
 }
 
-type Asked = State<Arc<Routes>>;
-type Named = Path<(String, String)>;
-type Kinded = Result<Query<OfKind>, QueryRejection>;
+/// What each handler is given: the route that it answers for.
+type RoutesState = State<Arc<Routes>>;
+/// The namespace and the name in a path.
+type ObjectPath = Path<(String, String)>;
+/// The query with the kind of an object, or why it cannot be read.
+type KindResult = Result<Query<KindQuery>, QueryRejection>;
 
-/// The kind of an object that is named; empty for an application.
+/// The query that names the kind of an object; the kind is empty for an application.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfKind {
+struct KindQuery {
     #[serde(default)]
     kind: String,
 }
@@ -93,7 +96,7 @@ pub(super) fn router(
     let role = answering.role;
     let unknown = async move |Path((name, _)): Path<(String, String)>| no_route(role, &name, &names);
     let mut router = Router::new()
-        .route("/v1/status", get(look).fallback(other_method))
+        .route("/v1/status", get(process_status).fallback(other_method))
         .route("/v1/routes/{route}/{*rest}", any(unknown))
         .layer(from_fn(move |request, next| timed(request, next, timeout)))
         .with_state(first.clone())
@@ -104,7 +107,7 @@ pub(super) fn router(
     router.fallback(async || failed(StatusCode::NOT_FOUND, NO_PATH))
 }
 
-/// What is asked of one route of the engine.
+/// The paths of one route.
 fn of_route(routes: Arc<Routes>, timeout: Duration) -> Router {
     Router::new()
         .route("/explain/{namespace}/{name}", get(explain))
@@ -123,11 +126,11 @@ fn of_route(routes: Arc<Routes>, timeout: Duration) -> Router {
                 .route("/verify", post(verify).get(verifying).fallback(other_method))
                 .layer(map_response(|response: Response| ready(guarded(response)))),
         )
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(routes)
 }
 
-/// Nothing is answered below a route: there is none of that name, or no such path.
+/// The refusal of a path below a route: there is no route of that name, or no such path.
 fn no_route(role: &str, name: &str, names: &[String]) -> Refusal {
     if names.iter().any(|known| known == name) {
         return failed(StatusCode::NOT_FOUND, NO_PATH);
@@ -149,7 +152,7 @@ async fn other_method() -> Refusal {
     failed(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked with this method")
 }
 
-async fn look(State(routes): Asked) -> Json<Value> {
+async fn process_status(State(routes): RoutesState) -> Json<Value> {
     let Answering { handle, ledger, health, routes, .. } = &*routes.answering;
     let now = Instant::now();
     let ledger = ledger.status();
@@ -165,7 +168,11 @@ async fn look(State(routes): Asked) -> Json<Value> {
     Json(told)
 }
 
-async fn explain(State(routes): Asked, named: Named, kind: Kinded) -> Result<Json<Explained>, Refusal> {
+async fn explain(
+    State(routes): RoutesState,
+    named: ObjectPath,
+    kind: KindResult,
+) -> Result<Json<Explained>, Refusal> {
     let answering = &routes.answering;
     let key = read(answering, named, kind)?;
     let Some(explained) = answering.handle.explain(&key).await else {
@@ -182,28 +189,36 @@ async fn explain(State(routes): Asked, named: Named, kind: Kinded) -> Result<Jso
     Ok(Json(Explained::new(&key, &explained)))
 }
 
-async fn applications(State(routes): Asked) -> Result<Json<Applications>, Refusal> {
+async fn applications(State(routes): RoutesState) -> Result<Json<Applications>, Refusal> {
     let answering = routes.answering.clone();
     on_a_thread(move || Applications::new((answering.keys)(), &answering.ledger)).await.map(Json)
 }
 
-async fn namespace(State(routes): Asked) -> Json<OwnNamespace> {
+async fn namespace(State(routes): RoutesState) -> Json<OwnNamespace> {
     let Answering { namespace, counts, .. } = &*routes.answering;
     Json(OwnNamespace { namespace: namespace.clone(), counts: *counts })
 }
 
-async fn parked_list(State(routes): Asked) -> Json<ParkedList> {
+async fn parked_list(State(routes): RoutesState) -> Json<ParkedList> {
     let mut parked = routes.answering.handle.parked().await;
     parked.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
     Json(ParkedList { parked: parked.iter().map(|(key, parked)| Parked::new(key, parked)).collect() })
 }
 
-async fn parked_one(State(routes): Asked, named: Named, kind: Kinded) -> Result<Json<Parked>, Refusal> {
+async fn parked_one(
+    State(routes): RoutesState,
+    named: ObjectPath,
+    kind: KindResult,
+) -> Result<Json<Parked>, Refusal> {
     let key = read(&routes.answering, named, kind)?;
     routes.answering.parked(&key).await.map(Json)
 }
 
-async fn replay_parked(State(routes): Asked, named: Named, kind: Kinded) -> Result<StatusCode, Refusal> {
+async fn replay_parked(
+    State(routes): RoutesState,
+    named: ObjectPath,
+    kind: KindResult,
+) -> Result<StatusCode, Refusal> {
     let key = read(&routes.answering, named, kind)?;
     routes.answering.parked(&key).await?;
     match routes.answering.handle.replay(&key, false).await {
@@ -212,7 +227,11 @@ async fn replay_parked(State(routes): Asked, named: Named, kind: Kinded) -> Resu
     }
 }
 
-async fn drop_parked(State(routes): Asked, named: Named, kind: Kinded) -> Result<StatusCode, Refusal> {
+async fn drop_parked(
+    State(routes): RoutesState,
+    named: ObjectPath,
+    kind: KindResult,
+) -> Result<StatusCode, Refusal> {
     let key = read(&routes.answering, named, kind)?;
     match routes.answering.handle.discard(&key).await {
         true => Ok(StatusCode::NO_CONTENT),
@@ -221,7 +240,7 @@ async fn drop_parked(State(routes): Asked, named: Named, kind: Kinded) -> Result
 }
 
 async fn replay(
-    State(routes): Asked,
+    State(routes): RoutesState,
     asked: Result<Json<Replay>, JsonRejection>,
 ) -> Result<Json<Replayed>, Refusal> {
     let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
@@ -251,8 +270,8 @@ async fn replay(
 }
 
 async fn listen(
-    State(routes): Asked,
-    asked: Result<Query<tail::Asked>, QueryRejection>,
+    State(routes): RoutesState,
+    asked: Result<Query<tail::TailQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
     let wanted = asked.read(routes.answering.handle.shards())?;
@@ -264,13 +283,13 @@ async fn listen(
 }
 
 async fn top(
-    State(routes): Asked,
-    asked: Result<Query<Listed>, QueryRejection>,
+    State(routes): RoutesState,
+    asked: Result<Query<TopQuery>, QueryRejection>,
 ) -> Result<Json<Top>, Refusal> {
-    let Query(Listed { limit }) =
+    let Query(TopQuery { limit }) =
         asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
-    if !(1..=LISTED).contains(&limit) {
-        let why = format!("`limit` is to be from 1 to {LISTED}");
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        let why = format!("`limit` is to be from 1 to {MAX_LIMIT}");
         return Err(failed(StatusCode::BAD_REQUEST, why));
     }
     let handle = &routes.answering.handle;
@@ -278,12 +297,12 @@ async fn top(
     Ok(Json(Top::new(&handle.status(), &rankings, limit, Timestamp::now())))
 }
 
-async fn verifying(State(routes): Asked) -> Json<Option<Progress>> {
+async fn verifying(State(routes): RoutesState) -> Json<Option<Progress>> {
     Json(routes.answering.handle.verifying())
 }
 
 async fn verify(
-    State(routes): Asked,
+    State(routes): RoutesState,
     asked: Result<Json<VerifyOptions>, JsonRejection>,
 ) -> Result<Json<Verified>, Refusal> {
     let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
@@ -408,8 +427,12 @@ fn unwatched(key: &Key) -> Refusal {
     failed(StatusCode::NOT_FOUND, why)
 }
 
-fn read(answering: &Answering, Path((namespace, name)): Named, kind: Kinded) -> Result<Key, Refusal> {
-    let Query(OfKind { kind }) =
+fn read(
+    answering: &Answering,
+    Path((namespace, name)): ObjectPath,
+    kind: KindResult,
+) -> Result<Key, Refusal> {
+    let Query(KindQuery { kind }) =
         kind.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
     let namespace = if namespace == NO_NAMESPACE { "" } else { &namespace };
     answering.in_full(&kind, namespace, &name)
@@ -419,9 +442,9 @@ fn named(text: &str) -> Result<Key, Refusal> {
     Key::parse(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
 }
 
-/// Looks through all applications where that holds up nothing else.
-async fn on_a_thread<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(look).await.map_err(|error| {
+/// Does work that takes the longer the more applications there are on a thread where it holds up nothing else.
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "cannot make an answer");
         failed(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made: this is a bug")
     })

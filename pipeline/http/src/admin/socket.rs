@@ -12,15 +12,16 @@ use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 
-/// Bytes of a socket's path that every Unix takes, the closing zero not counted.
+/// How many bytes of a socket's path every Unix takes, the closing zero not counted.
 const PATH_BYTES: usize = 103;
-/// Names of directories that a socket is made in, and how many are tried.
-const ROOMS: u32 = 1 << 24;
-const NAMES: usize = 16;
-/// Who does not take a connection in this time is busy, and alive.
+/// How many names there are for the directory that a socket is made in.
+const DIRECTORY_NAMES: u32 = 1 << 24;
+/// How many of these names are tried.
+const DIRECTORY_TRIES: usize = 16;
+/// How long a connection to the socket is waited for: a process that does not take it in this time is busy, and so alive.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A socket that cannot be listened on.
+/// Why a socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The operating system has no room for the path.
@@ -57,7 +58,7 @@ pub enum SocketError {
     Io {
         /// The path.
         path: PathBuf,
-        /// Its answer.
+        /// The operating system's answer.
         source: io::Error,
     },
 }
@@ -77,7 +78,7 @@ pub(super) struct Claimed {
     pub(super) file: SocketFile,
 }
 
-/// The file of a socket.
+/// The file of a socket, which is removed when this is dropped unless it is another's by then.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -87,7 +88,7 @@ pub(super) struct SocketFile {
 /// Whether the operating system takes `path` for a socket.
 #[must_use]
 pub fn fits(path: &Path) -> bool {
-    let longest = path.as_os_str().len().max(within(&room(path, 0)).as_os_str().len());
+    let longest = path.as_os_str().len().max(socket_in(&directory_path(path, 0)).as_os_str().len());
     longest <= PATH_BYTES && !path.as_os_str().as_bytes().contains(&0)
 }
 
@@ -117,8 +118,8 @@ async fn is_answered(path: &Path) -> bool {
 }
 
 fn place(path: &Path) -> io::Result<Claimed> {
-    let room = closed_room(path)?;
-    let made = within(&room);
+    let directory = private_directory(path)?;
+    let made = socket_in(&directory);
     let placed = UnixListener::bind(&made).and_then(|listener| {
         fs::set_permissions(&made, fs::Permissions::from_mode(0o600))?;
         let known = fs::symlink_metadata(&made)?;
@@ -131,16 +132,16 @@ fn place(path: &Path) -> io::Result<Claimed> {
         let _ = fs::remove_file(&made);
     }
     // An empty directory that stays does no harm.
-    let _ = fs::remove_dir(&room);
+    let _ = fs::remove_dir(&directory);
     placed
 }
 
 /// Makes a directory beside `path` that nobody else may enter, of a name that nobody has.
-fn closed_room(path: &Path) -> io::Result<PathBuf> {
+fn private_directory(path: &Path) -> io::Result<PathBuf> {
     let mut made = Err(ErrorKind::AlreadyExists.into());
-    for _ in 0..NAMES {
-        let room = room(path, fastrand::u32(..ROOMS));
-        made = fs::DirBuilder::new().mode(0o700).create(&room).map(|()| room);
+    for _ in 0..DIRECTORY_TRIES {
+        let directory = directory_path(path, fastrand::u32(..DIRECTORY_NAMES));
+        made = fs::DirBuilder::new().mode(0o700).create(&directory).map(|()| directory);
         if !matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists) {
             break;
         }
@@ -148,12 +149,12 @@ fn closed_room(path: &Path) -> io::Result<PathBuf> {
     made
 }
 
-fn room(path: &Path, number: u32) -> PathBuf {
+fn directory_path(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(format!(".a{number:06x}"))
 }
 
-fn within(room: &Path) -> PathBuf {
-    room.join("s")
+fn socket_in(directory: &Path) -> PathBuf {
+    directory.join("s")
 }
 
 impl SocketFile {
@@ -194,11 +195,11 @@ mod tests {
     fn a_socket_is_made_where_nobody_else_may_enter() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.sock");
-        let rooms = [closed_room(&path).unwrap(), closed_room(&path).unwrap()];
-        assert_ne!(rooms[0], rooms[1]);
-        for room in rooms {
-            assert_eq!(fs::metadata(&room).unwrap().permissions().mode() & 0o777, 0o700);
-            assert_eq!(room.parent(), Some(directory.path()), "a rename does not leave the file system");
+        let made = [private_directory(&path).unwrap(), private_directory(&path).unwrap()];
+        assert_ne!(made[0], made[1]);
+        for one in made {
+            assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(one.parent(), Some(directory.path()), "a rename does not leave the file system");
         }
     }
 

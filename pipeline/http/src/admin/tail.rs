@@ -1,4 +1,4 @@
-//! `GET /v1/tail`: what happens from now on, a line of JSON a step, for as long as the client listens.
+//! `GET /v1/tail`: the steps that happen from now on, a line of JSON each, for as long as the client listens.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use super::short_kind::is_same_kind;
 use super::wire::{Line, Moment, Step};
 
 /// How often an empty line shows that the connection lives, and finds out whether the client does.
-const BEAT: Duration = Duration::from_secs(10);
-/// Names in one filter.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How many names one filter may have.
 const NAMES: usize = 100;
 
-/// The filters, each a list with commas between; an empty one lets everything through.
+/// The query of `GET /v1/tail`: filters, each a list with commas between its names; an empty one lets everything through.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct TailQuery {
     #[serde(default)]
     app: String,
     #[serde(default)]
@@ -35,17 +35,17 @@ pub(super) struct Asked {
     step: String,
 }
 
-/// What a listener wants to hear.
+/// Which steps a listener is told; an empty list lets everything through.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct TailFilter {
     apps: Vec<String>,
     shards: Vec<u32>,
     steps: Vec<String>,
 }
 
-impl Asked {
+impl TailQuery {
     /// Reads the filters; a name that can never be met where there are so many shards is refused.
-    pub(super) fn read(&self, of: u32) -> Result<Wanted, Refusal> {
+    pub(super) fn read(&self, of: u32) -> Result<TailFilter, Refusal> {
         let list = |text: &str| {
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
             names.map(str::to_owned).collect::<Vec<_>>()
@@ -69,11 +69,11 @@ impl Asked {
         if apps.len() > NAMES || shards.len() > NAMES {
             return Err(wrong(format!("a filter takes at most {NAMES} names")));
         }
-        Ok(Wanted { apps, shards, steps })
+        Ok(TailFilter { apps, shards, steps })
     }
 }
 
-impl Wanted {
+impl TailFilter {
     fn takes(&self, shard: u32, key: &Key, step: &Step) -> bool {
         let own = |app: &String| match Key::parse(app) {
             Ok(asked) => {
@@ -88,25 +88,26 @@ impl Wanted {
     }
 }
 
+/// A client that listens, and what is sent to it.
 struct Listener {
     traces: Receiver<(u32, Trace)>,
-    wanted: Wanted,
+    filter: TailFilter,
     beat: Interval,
     closing: Shutdown,
-    /// Counts it among the listeners.
+    /// The place that it takes among the listeners.
     _place: OwnedSemaphorePermit,
 }
 
-/// The stream. It ends when the process stops.
+/// The answer to a listener: a stream of lines that ends when the process stops.
 pub(super) fn tail(
     traces: Receiver<(u32, Trace)>,
-    wanted: Wanted,
+    filter: TailFilter,
     closing: Shutdown,
     place: OwnedSemaphorePermit,
 ) -> Response {
-    let mut beat = interval(BEAT);
+    let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let listener = Listener { traces, wanted, beat, closing, _place: place };
+    let listener = Listener { traces, filter, beat, closing, _place: place };
     let lines = stream::unfold(listener, async |mut listener| {
         let line = listener.next().await?;
         Some((Ok::<_, Infallible>(line), listener))
@@ -126,7 +127,7 @@ impl Listener {
             let line = match told {
                 Ok((shard, trace)) => {
                     let step = Step::from(trace.step);
-                    if !self.wanted.takes(shard, &trace.key, &step) {
+                    if !self.filter.takes(shard, &trace.key, &step) {
                         continue;
                     }
                     Line::Happened(Moment::new(Timestamp::now(), shard, &trace))
@@ -153,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(app: &str, shard: &str, step: &str) -> Asked {
-        Asked { app: app.to_owned(), shard: shard.to_owned(), step: step.to_owned() }
+    fn asked(app: &str, shard: &str, step: &str) -> TailQuery {
+        TailQuery { app: app.to_owned(), shard: shard.to_owned(), step: step.to_owned() }
     }
 
     fn trace(name: &str) -> Trace {
@@ -214,8 +215,8 @@ mod tests {
         for n in 0..10 {
             tell.send((0, trace(&format!("app-{n}")))).unwrap();
         }
-        let wanted = Wanted::default();
-        let mut body = tail(traces, wanted, closing.clone(), place).into_body();
+        let filter = TailFilter::default();
+        let mut body = tail(traces, filter, closing.clone(), place).into_body();
         let mut lines = Vec::new();
         while lines.len() < 5 {
             let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();

@@ -1,6 +1,6 @@
-//! What the admin server says, as JSON: one definition for the server and for whoever asks it.
+//! The answers of the admin server, as JSON: one definition for the server and for its clients.
 //!
-//! Names, versions, digests, times and reasons: never a payload, a token or a manifest. Times are RFC 3339 in UTC,
+//! They hold names, versions, digests, times and reasons, but never a payload, a token or a manifest. Times are RFC 3339 in UTC,
 //! rounded to milliseconds; durations are seconds with a fraction; an application is `namespace/name`.
 
 mod applications;
@@ -26,14 +26,14 @@ pub const NO_NAMESPACE: &str = "_";
 /// need not have; and what the reporter counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnNamespace {
-    /// Its name.
+    /// The name of the namespace.
     pub namespace: String,
-    /// What it counts.
+    /// What the reporter counts.
     #[serde(default)]
     pub counts: Counted,
 }
 
-/// What a reporter reports, by the word that its numbers are of.
+/// What a reporter counts, as the word for it in what is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Counted {
@@ -45,13 +45,13 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// What `keys` are of: those of objects of other kinds name their kind.
+    /// What `keys` are the keys of: those of objects of other kinds name their kind.
     pub fn of<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         let is_object = |key: &str| key.matches('/').count() > 1;
         if keys.into_iter().any(is_object) { Self::Object } else { Self::Application }
     }
 
-    /// One of them.
+    /// The word for one of them.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -61,10 +61,10 @@ impl Counted {
     }
 }
 
-/// `GET /v1/explain/{namespace}/{name}`.
+/// The answer to `GET /v1/explain/{namespace}/{name}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
-    /// Which application.
+    /// The key of the application.
     pub app: String,
     /// The shard that it belongs to.
     pub shard: u32,
@@ -85,24 +85,24 @@ pub struct Standing {
     pub state: String,
     /// Events that are queued or waiting.
     pub events: usize,
-    /// It is to be read again.
+    /// Whether it is to be read again.
     pub dirty: bool,
     /// Tries that failed so far.
     pub failures: u32,
     /// Who made it wait: `source`, `enrich` or `sink`.
     pub blame: Option<String>,
-    /// In how long it goes on, while it waits.
+    /// After how many seconds it goes on, while it waits.
     pub due_seconds: Option<f64>,
-    /// In how long it is looked at again because something was incomplete.
+    /// After how many seconds it is read again, as something of it was incomplete.
     pub refetch_seconds: Option<f64>,
-    /// How long something of it has been unreported.
+    /// For how many seconds something of it has been unreported.
     pub unreported_seconds: Option<f64>,
 }
 
 /// What was acknowledged of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckedState {
-    /// The life that was reported.
+    /// The uid of the life that was reported.
     pub uid: String,
     /// Its resourceVersion.
     pub version: u64,
@@ -110,37 +110,37 @@ pub struct AckedState {
     pub at: Option<Timestamp>,
     /// Whether every report of one state was ever acknowledged.
     pub complete: bool,
-    /// Reports of its own acknowledged in this life.
+    /// How many reports of the application itself were acknowledged in this life.
     pub own_reports: u64,
-    /// Resources that it has.
+    /// How many resources it has.
     pub resources: u64,
-    /// Entities whose last report lacked a fact: they are looked at again.
+    /// How many entities had a last report that lacked a fact; they are read again.
     pub incomplete: u64,
-    /// Entities of which a report was sent and not answered for certain: their next state is reported whatever it is.
+    /// How many entities had a report that was sent and not answered for certain; their next state is reported whatever it is.
     pub in_doubt: u64,
 }
 
-/// `GET /v1/parked`.
+/// The answer to `GET /v1/parked`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkedList {
-    /// What this process holds, in order of the names.
+    /// The applications that this process holds as parked, in the order of their names.
     pub parked: Vec<Parked>,
 }
 
-/// One application that was refused for good: `GET /v1/parked/{namespace}/{name}`.
+/// The answer to `GET /v1/parked/{namespace}/{name}`: an application that was refused for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
-    /// Which application.
+    /// The key of the application.
     pub app: String,
-    /// Why.
+    /// Why it was refused.
     pub reason: String,
-    /// When.
+    /// When it was refused.
     pub at: Timestamp,
-    /// Which state; 0 when it could not even be read.
+    /// The version that was refused; 0 when it could not even be read.
     pub version: u64,
-    /// Which life.
+    /// The uid of the life that was refused, where that is known.
     pub uid: Option<String>,
-    /// Whose reports were refused; none when it did not come to that.
+    /// The reports that were refused; none when it did not come to reports.
     pub refused: Vec<Refused>,
 }
 
@@ -151,7 +151,7 @@ pub struct Refused {
     pub entity: String,
     /// The digest of what was refused: 16 hexadecimal digits.
     pub digest: String,
-    /// Why.
+    /// Why it was refused.
     pub reason: String,
 }
 
@@ -159,11 +159,11 @@ pub struct Refused {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// Something happened.
+    /// A step happened.
     Happened(Moment),
     /// The listener was too slow: the oldest steps were dropped, before filters.
     Lost {
-        /// How many.
+        /// How many steps were dropped.
         lost: u64,
     },
 }
@@ -172,13 +172,13 @@ pub enum Line {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// `namespace/name`; none takes every application that was reported since `since`.
+    /// Applications as `namespace/name`; none takes every application that was reported since `since`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub app: Vec<String>,
-    /// Only those whose last report was acknowledged since then. Where that time is not known, it counts as since.
+    /// Takes only those whose last report was acknowledged since then, or at a time that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
-    /// Report all of it, and not only what differs from what was acknowledged.
+    /// Whether all of an application is reported, and not only what differs from what was acknowledged.
     #[serde(default)]
     pub whole: bool,
 }
@@ -187,16 +187,16 @@ pub struct Replay {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Since {
-    /// RFC 3339.
+    /// A time as in RFC 3339.
     Time(Timestamp),
-    /// Seconds before now.
+    /// A number of seconds before now.
     Ago(u64),
 }
 
 /// The answer to a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
-    /// Applications that are read again.
+    /// How many applications are read again.
     pub marked: u64,
     /// Names that were asked for and were not reported since.
     #[serde(default)]
@@ -204,12 +204,12 @@ pub struct Replayed {
     /// Names that were asked for and are not known, or not watched.
     #[serde(default)]
     pub unknown: Vec<Failed>,
-    /// Applications that were reported since and are left as they are: their namespaces are not watched any more.
+    /// How many applications were reported since and are left as they are, as their namespaces are not watched any more.
     #[serde(default)]
     pub unwatched: u64,
 }
 
-/// Any answer that is not 2xx.
+/// The body of every answer that is not 2xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     /// What is wrong.

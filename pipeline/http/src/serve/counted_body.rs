@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use pipeline_core::Busy;
 
-/// The body of an answer.
+/// The body of an answer, with which its connection counts as busy.
 pub(super) struct CountedBody {
     body: Body,
     _busy: Busy,

@@ -1,4 +1,4 @@
-//! The pages: each asks the part that knows, and writes down its answer.
+//! The pages of the process: health, readiness, metrics, status, and where applications are.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ use pipeline_observe::metrics::Metrics;
 use pipeline_ownership::sharding::distributions;
 use pipeline_ownership::sharding::preview::Question;
 
-/// Shardings that may be asked for at once.
+/// How many shardings may be asked for at once.
 const SHARDINGS: usize = 8;
-/// Bytes of their names together.
+/// How many bytes their names may have together.
 const SHARDINGS_BYTES: usize = 256;
-/// Shards that one of them may have.
+/// How many shards one of them may have.
 const SHARDS: u32 = 1024;
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -40,9 +40,10 @@ const INDEX: &str = "\
                    ?replicas=6&from=5: what each of 6 replicas would own, and what moves from 5
 ";
 
+/// What the handlers share.
 struct Pages {
     served: Arc<Served>,
-    /// Placing every application is work for a thread: one at a time.
+    /// Lets one request at a time place every application, which is work for a thread.
     placing: Semaphore,
 }
 
@@ -71,13 +72,14 @@ async fn bounded(request: Request, next: Next, timeout: Duration) -> Response {
     timed(request, next, timeout).await
 }
 
+/// The query of `/healthz`.
 #[derive(Deserialize)]
-struct Full {
+struct HealthQuery {
     #[serde(default)]
     full: String,
 }
 
-async fn healthz(State(pages): State<Arc<Pages>>, Query(asked): Query<Full>) -> Response {
+async fn healthz(State(pages): State<Arc<Pages>>, Query(asked): Query<HealthQuery>) -> Response {
     let report = pages.report();
     let status =
         if report.state == health::State::Failing { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
@@ -129,15 +131,19 @@ async fn status(State(pages): State<Arc<Pages>>) -> Response {
     axum::Json(status).into_response()
 }
 
+/// The query of `/app-distribution`.
 #[derive(Deserialize)]
-struct Asked {
+struct DistributionQuery {
     #[serde(default)]
     shardings: String,
     #[serde(flatten)]
     question: Question,
 }
 
-async fn app_distribution(State(pages): State<Arc<Pages>>, Query(asked): Query<Asked>) -> Response {
+async fn app_distribution(
+    State(pages): State<Arc<Pages>>,
+    Query(asked): Query<DistributionQuery>,
+) -> Response {
     let read = check(&asked.shardings, &pages.served)
         .and_then(|()| asked.question.read().map_err(|error| error.to_string()));
     let preview = match read {

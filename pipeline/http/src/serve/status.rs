@@ -18,6 +18,7 @@ use pipeline_engine::run::Status;
 use pipeline_ledger::LedgerStatus;
 use pipeline_observe::health::HealthReport;
 
+/// The status of the process; `works` is `None` before it works.
 pub(crate) fn status(works: Option<&(Status, LedgerStatus)>, health: &HealthReport) -> Value {
     let uptime = works.map_or(Duration::ZERO, |(engine, _)| engine.uptime);
     let mut status = route(works);
@@ -27,7 +28,7 @@ pub(crate) fn status(works: Option<&(Status, LedgerStatus)>, health: &HealthRepo
     status
 }
 
-/// Adds the routes beside the first; nothing where there are none.
+/// Adds the status of the routes beside the first, if there are any.
 pub(crate) fn with_routes<'a>(
     status: &mut Value,
     further: impl IntoIterator<Item = (&'a str, Option<(Status, LedgerStatus)>)>,
@@ -43,7 +44,7 @@ pub(crate) fn with_routes<'a>(
     }
 }
 
-/// What is one route's.
+/// The part of the status that is one route's.
 fn route(works: Option<&(Status, LedgerStatus)>) -> Value {
     let nothing = Status { uptime: Duration::ZERO, shards: Vec::new(), circuit: CircuitState::Closed };
     let engine = works.map_or(&nothing, |(engine, _)| engine);

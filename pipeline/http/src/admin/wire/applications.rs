@@ -1,21 +1,21 @@
-//! All applications, for whoever distributes them.
+//! All applications, for the preview of how they are distributed over shards.
 
 use pipeline_core::Key;
 use serde::{Deserialize, Serialize};
 
 use pipeline_ledger::Ledger;
 
-/// `GET /v1/applications`.
+/// The answer to `GET /v1/applications`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applications {
-    /// All that are known, whoever owns their shard; by name.
+    /// All applications that are known, whoever owns their shard, in the order of their names.
     pub applications: Vec<Application>,
 }
 
 /// An application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Application {
-    /// `namespace/name`.
+    /// Its key: `namespace/name`.
     pub app: String,
     /// How many resources of it were acknowledged; `None` where nothing was, or by another process.
     pub resources: Option<u64>,

@@ -8,13 +8,13 @@ use super::rounded;
 /// One step of one event: in `explain`, and a line of `GET /v1/tail`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Whose.
+    /// The key of the application.
     pub app: String,
-    /// In which shard.
+    /// The shard that it happened in.
     pub shard: u32,
-    /// Which state; 0 when no state is known yet.
+    /// The version of the application; 0 when none is known yet.
     pub version: u64,
     /// W3C trace id of the event's life: 32 hexadecimal digits.
     pub trace: String,
@@ -41,7 +41,7 @@ pub enum Step {
     },
     /// The rate limit delays it.
     Limited {
-        /// By this much.
+        /// By how many seconds.
         seconds: f64,
     },
     /// Its attempt began.
@@ -51,9 +51,9 @@ pub enum Step {
     },
     /// A call was made for it.
     Fetched {
-        /// Of whom.
+        /// The peer that was called.
         peer: String,
-        /// Which.
+        /// The call.
         call: String,
         /// How long it took; 0 when the answer was at hand.
         seconds: f64,

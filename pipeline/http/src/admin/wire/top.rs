@@ -9,17 +9,17 @@ use super::rounded;
 use pipeline_engine::run::Status;
 use pipeline_observe::top::{self, AckedEvent, CallCounts, Ranked, Ranking};
 
-/// `GET /v1/top?limit=20`. Each list begins with the first.
+/// The answer to `GET /v1/top?limit=20`. Each list begins with the first.
 ///
 /// Sums of applications are found in little room: a sum is told as what is certain, and `*_up_to` is what it may be. While
 /// no more than some hundred applications of a shard are busy, both are the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Top {
-    /// When.
+    /// When it was answered.
     pub at: Timestamp,
-    /// How far back the figures go.
+    /// How far back the figures go, in seconds.
     pub window_seconds: f64,
-    /// Time since the reporter began.
+    /// How long ago the reporter began, in seconds.
     pub uptime_seconds: f64,
     /// The sink's circuit: `closed`, `open` or `probing`.
     pub circuit: String,
@@ -44,13 +44,13 @@ pub struct Top {
 /// An application that changes often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hot {
-    /// Which.
+    /// The key of the application.
     pub app: String,
     /// Its shard.
     pub shard: u32,
-    /// Events that were seen.
+    /// How many events were seen at least.
     pub events: u64,
-    /// At most so many.
+    /// How many events were seen at most.
     pub events_up_to: u64,
     /// Reports that were acknowledged.
     pub reports: u64,
@@ -75,35 +75,35 @@ pub struct Slow {
 /// One event of which every report was acknowledged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Whose.
+    /// The key of the application.
     pub app: String,
-    /// In which shard.
+    /// The shard that it is in.
     pub shard: u32,
-    /// Which state.
+    /// The version of the application that it tells of.
     pub version: u64,
     /// W3C trace id of its life, as `explain` has it: 32 hexadecimal digits.
     pub trace: String,
     /// When it was acknowledged.
     pub at: Timestamp,
-    /// So long after it was seen.
+    /// How many seconds after it was seen.
     pub seconds: f64,
 }
 
 /// An application that needs Argo CD.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Called {
-    /// Which.
+    /// The key of the application.
     pub app: String,
     /// Its shard.
     pub shard: u32,
     /// Calls that were sent.
     pub calls: u64,
-    /// At most so many; absent where they are not what the list is ordered by.
+    /// How many calls there were at most; absent where the list is not ordered by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_up_to: Option<u64>,
-    /// How long they took together.
+    /// How long they took together, in seconds.
     pub seconds: f64,
-    /// At most so long; absent where it is not what the list is ordered by.
+    /// How long they took at most; absent where the list is not ordered by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_up_to: Option<f64>,
 }
@@ -111,21 +111,21 @@ pub struct Called {
 /// An application of which tries fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
-    /// Which.
+    /// The key of the application.
     pub app: String,
     /// Its shard.
     pub shard: u32,
-    /// Attempts and reads that failed.
+    /// How many attempts and reads failed at least.
     pub failures: u64,
-    /// At most so many.
+    /// How many failed at most.
     pub failures_up_to: u64,
-    /// Of these, those that were refused for good.
+    /// How many of these were refused for good.
     pub parked: u64,
     /// Why the last one failed.
     pub reason: String,
-    /// When.
+    /// When that was.
     pub at: Timestamp,
-    /// Which state it was of; 0 when no state was known.
+    /// The version that it was of; 0 when none was known.
     pub version: u64,
     /// Its trace id.
     pub trace: String,
@@ -136,15 +136,15 @@ pub struct Failing {
 pub struct Errors {
     /// `kubernetes`, `argocd` or `platform`.
     pub peer: String,
-    /// Why.
+    /// Why they failed.
     pub reason: String,
-    /// Calls and reports.
+    /// How many calls and reports failed.
     pub count: u64,
     /// The application that met it last.
     pub app: String,
-    /// In the life of which event; `None` when an application was read again.
+    /// The trace id of the event that met it last; `None` when an application was read again.
     pub trace: Option<String>,
-    /// When.
+    /// When it was met last.
     pub at: Timestamp,
 }
 
@@ -329,7 +329,7 @@ fn errors(rankings: &[(u32, Ranking)]) -> Vec<Errors> {
         .collect()
 }
 
-/// Examples of one bucket.
+/// How many examples of one bucket are told.
 const EXAMPLES: usize = 4;
 
 fn latency(rankings: &[(u32, Ranking)]) -> Vec<Bucket> {

@@ -1,4 +1,4 @@
-//! The controller's certificate: whoever has it can seal, and nobody can open with it.
+//! The certificate of the controller of sealed-secrets: it is enough to seal values, and cannot open them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::SealError;
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-/// The controller's certificate.
+/// The certificate of the controller of sealed-secrets.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     pub(crate) key: RsaPublicKey,
@@ -20,10 +20,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads the first of a PEM text, as the controller serves it.
+    /// Reads the first certificate of a text in PEM, as the controller serves it.
     ///
     /// # Errors
-    /// It is none, or its key is none of RSA.
+    /// [`SealError::NoCertificate`] when there is none, [`SealError::OtherKey`] when its key is not one of RSA.
     pub fn read(pem: &str) -> Result<Self, SealError> {
         let body = pem.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).map(|(body, _)| body);
         let body: String = body.ok_or(SealError::NoCertificate)?.split_ascii_whitespace().collect();
@@ -37,10 +37,10 @@ impl Certificate {
         Ok(Self { key, ended: until.ok_or(SealError::NoCertificate)? })
     }
 
-    /// It still holds.
+    /// Checks that it has not ended at `now`.
     ///
     /// # Errors
-    /// It has ended: by then the controller has another, and this one's key may be thrown away.
+    /// [`SealError::Ended`] when it has: by then the controller has another, and the key of this one may be thrown away.
     pub fn holds(&self, now: Timestamp) -> Result<(), SealError> {
         match now <= self.ended {
             true => Ok(()),

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{Certificate, SealError, value};
 
-/// Kubernetes keeps no larger object.
-const LONGEST: usize = 1 << 20;
-/// Each value costs an encryption of RSA.
-const VALUES: usize = 1_000;
-/// What says the scope, on the Secret and on what is made of it.
+/// How many bytes a Secret may have: Kubernetes keeps no larger object.
+const MAX_BYTES: usize = 1 << 20;
+/// How many values a Secret may have, as each costs an encryption with RSA.
+const MAX_VALUES: usize = 1_000;
+/// The annotations that say the scope, both on the Secret and on the SealedSecret.
 const CLUSTER: &str = "sealedsecrets.bitnami.com/cluster-wide";
 const NAMESPACE: &str = "sealedsecrets.bitnami.com/namespace-wide";
-/// What `kubectl apply` keeps: the whole Secret.
+/// The annotation in which `kubectl apply` keeps the whole Secret, which must not be passed on.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Where a SealedSecret may be opened.
@@ -29,7 +29,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// What the annotations of a Secret say.
+    /// The scope that the annotations of a Secret say.
     fn of(annotations: &Map<String, Value>) -> Self {
         let says = |key| annotations.get(key).and_then(Value::as_str) == Some("true");
         match (says(CLUSTER), says(NAMESPACE)) {
@@ -39,6 +39,7 @@ impl Scope {
         }
     }
 
+    /// The annotation that says the scope; the strict one needs none.
     const fn annotation(self) -> Option<&'static str> {
         match self {
             Self::Strict => None,
@@ -47,6 +48,7 @@ impl Scope {
         }
     }
 
+    /// The label of the encryption, which must be the same when a value is opened.
     fn label(self, namespace: &str, name: &str) -> String {
         match self {
             Self::Strict => format!("{namespace}/{name}"),
@@ -56,7 +58,7 @@ impl Scope {
     }
 }
 
-/// A name of an object; with dots unless it is that of a namespace.
+/// Whether a text is the name of an object in Kubernetes; `dots` says whether it may have dots, which namespaces may not.
 fn is_name(text: &str, dots: bool) -> bool {
     let longest = if dots { 253 } else { 63 };
     let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -66,12 +68,13 @@ fn is_name(text: &str, dots: bool) -> bool {
         && text.ends_with(ends)
 }
 
+/// The fields of an object under `key`; none where there is no object.
 fn fields(object: &Value, key: &str) -> Map<String, Value> {
     object.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// Seals a Secret, given as YAML or JSON, for a namespace (none: that which it says); gives the SealedSecret as YAML. Without a scope
-/// it is what the Secret's annotations say, and else strict.
+/// Seals a Secret, given as YAML or JSON, and gives the SealedSecret as YAML. Without a namespace it is sealed for the one that it
+/// names itself, and without a scope for the one that its annotations say, or else the strict one.
 ///
 /// # Errors
 /// [`SealError`], in which nothing of the Secret stands.
@@ -81,10 +84,10 @@ pub fn seal(
     scope: Option<Scope>,
     certificate: &Certificate,
 ) -> Result<String, SealError> {
-    if secret.len() > LONGEST {
+    if secret.len() > MAX_BYTES {
         return Err(SealError::Long);
     }
-    // Documents that are empty are none.
+    // Empty documents are left out.
     let all: Vec<Value> = serde_saphyr::from_multiple(secret).map_err(|_| SealError::Unread)?;
     let [secret] = all.as_slice() else { return Err(SealError::Unread) };
     if secret.get("apiVersion") != Some(&json!("v1")) || secret.get("kind") != Some(&json!("Secret")) {
@@ -128,10 +131,10 @@ pub fn seal(
     serde_saphyr::to_string(&sealed).map_err(|_| SealError::Cipher)
 }
 
-/// Every value, sealed; of one under both data and stringData the latter counts, as in Kubernetes.
+/// Seals every value; where a key is under both `data` and `stringData` the latter counts, as in Kubernetes.
 fn values(secret: &Value, label: &str, certificate: &Certificate) -> Result<Map<String, Value>, SealError> {
     let (data, texts) = (fields(secret, "data"), fields(secret, "stringData"));
-    if data.len() + texts.len() > VALUES {
+    if data.len() + texts.len() > MAX_VALUES {
         return Err(SealError::Many);
     }
     let mut all = Map::new();
@@ -140,7 +143,7 @@ fn values(secret: &Value, label: &str, certificate: &Certificate) -> Result<Map<
             Value::Null => "",
             value => value.as_str().ok_or(SealError::NoText)?,
         };
-        // As long texts in YAML are folded.
+        // Long texts are folded in YAML, so that base64 may have spaces and line ends in it.
         let text = Zeroizing::new(text.split_ascii_whitespace().collect::<String>());
         let bytes = Zeroizing::new(STANDARD.decode(text.as_bytes()).map_err(|_| SealError::NoBase64)?);
         all.insert(key, value::seal(&bytes, label, certificate)?.into());

@@ -1,4 +1,4 @@
-//! One value, sealed: two bytes of the length of the session key's ciphertext, that, and the value's.
+//! Seals one value: the result is the length of the encrypted session key in two bytes, that key, and the encrypted value.
 //!
 //! The nonce is zero, as the controller expects it: a session key is used once.
 
@@ -13,10 +13,15 @@ use sha2_of_rsa::Sha256;
 
 use crate::{Certificate, SealError};
 
+/// How many bytes a session key has.
 const KEY: usize = 32;
+/// The nonce of AES-GCM.
 const NONCE: [u8; 12] = [0; 12];
 
-/// Seals a value, which opens under the same label alone.
+/// Seals a value, which can be opened under the same label only, and gives the result in base64.
+///
+/// # Errors
+/// [`SealError::Cipher`] when the encryption fails, [`SealError::OtherKey`] when the certificate's key is too long.
 pub(crate) fn seal(value: &[u8], label: &str, certificate: &Certificate) -> Result<String, SealError> {
     let mut key = Zeroizing::new([0; KEY]);
     OsRng.try_fill_bytes(&mut *key).map_err(|_| SealError::Cipher)?;

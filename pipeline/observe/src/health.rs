@@ -192,7 +192,7 @@ impl Health {
             ledger: None,
             settings: false,
             argocd_refuses: None,
-            /// How each check stood in the last report, and since when.
+            // How each check stood in the last report, and since when.
             seen: [(State::Ok, now); Check::ALL.len()],
         };
         Self { limits: Arc::new(limits), inputs: Arc::new(Mutex::new(inputs)) }

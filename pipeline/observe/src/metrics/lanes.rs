@@ -111,7 +111,7 @@ impl Lanes {
     }
 
     /// Sets the series to what the snapshots say.
-    pub(super) fn set_gauge(&self, now: Instant) {
+    pub(super) fn show(&self, now: Instant) {
         let aged = |snapshot: &Snapshot| {
             let counts = snapshot.counts;
             let since = if counts.held() > 0 {

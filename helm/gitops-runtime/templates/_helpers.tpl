@@ -227,8 +227,9 @@ priorityClassName: {{ . | quote }}
      a list once, or an API server that applies by fields refuses it. Takes (list context values), and a list of its own where it has
      some. */}}
 {{- define "gitops-runtime.env" -}}
+{{- $values := index . 1 -}}
 {{- $given := dict -}}
-{{- range $variable, $value := (index . 1).extraEnv -}}
+{{- range $variable, $value := $values.extraEnv -}}
 {{- /* Numbers of a file come as floating-point ones, which a text has with an exponent; null is none. */ -}}
 {{- $text := ternary (toJson $value) (toString $value) (kindIs "float64" $value) -}}
 {{- $from := ternary $value (dict "value" $text) (kindIs "map" $value) -}}

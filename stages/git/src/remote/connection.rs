@@ -101,6 +101,11 @@ impl Connection {
         Ok(bytes)
     }
 
+    /// Waits until objects may be made of what came.
+    pub(super) async fn ended(&self) -> Result<(), FetchError> {
+        self.slot.ended().await
+    }
+
     pub(super) fn broken(&self, why: &str) -> FetchError {
         FetchError::Protocol { host: self.host.clone(), why: why.to_owned() }
     }

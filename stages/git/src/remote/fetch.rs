@@ -51,6 +51,7 @@ pub(super) async fn fetch(
             }
         }
     }
+    connection.ended().await?;
     receiver.finish().await
 }
 

@@ -1,9 +1,10 @@
 //! How many fetches there are at the same time: so many that receive much, and of one host no more than that.
 //!
 //! A server that says nothing for a moment, or little for a while, gives its slot to others, and needs none until it says more: what
-//! little it says takes no memory. So servers that hang, or say a little all the time, hold up nobody but those who wait for the same
-//! host. Nothing fails by it: how slow a fetch may be its own limit says alone. And whoever needs a slot again waits for it for half a
-//! minute at most, because its time runs, and a server that nobody reads from ends the conversation.
+//! little it says takes no memory before all of it came. So servers that hang, or say a little all the time, hold up nobody but those
+//! who wait for the same host. Nothing fails by it: how slow a fetch may be its own limit says alone. And whoever needs a slot again
+//! waits for it for half a minute at most, because its time runs, and a server that nobody reads from ends the conversation. Once all
+//! came there is a slot before objects are made of it, however little it was: a few bytes may become the largest object that is taken.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,6 +109,15 @@ impl Slot {
         let mut now = lock(&self.now);
         now.held = held;
         now.patience = patience.saturating_sub(began.elapsed());
+        Ok(())
+    }
+
+    /// All came, and objects are made of it next: no server waits for that, so that there is a slot first.
+    pub(super) async fn ended(&self) -> Result<(), FetchError> {
+        if lock(&self.now).held.is_none() {
+            let held = acquired(&self.receiving).await?;
+            lock(&self.now).held = Some(held);
+        }
         Ok(())
     }
 
@@ -231,6 +241,21 @@ mod tests {
         first.heard(LITTLE).await.unwrap();
         let mut next = pin!(slots.take("c"));
         assert!(poll!(&mut next).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_without_a_slot_becomes_objects_with_one_alone_however_little_it_is() {
+        let slots = Slots::new(1);
+        let drips = slots.take("a").await.unwrap();
+        drips.give_up();
+        let other = slots.take("b").await.unwrap();
+        drips.heard(1).await.unwrap();
+        timeout(PATIENCE * 2, drips.ended()).await.unwrap_err();
+        drop(other);
+        drips.ended().await.unwrap();
+        // The one that it has is enough.
+        drips.ended().await.unwrap();
+        assert!(poll!(pin!(slots.take("c"))).is_pending());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -124,7 +124,9 @@ async fn converse(
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head_timeout).max_buf_size(HEAD_BYTES);
     let (place, pages) = (Arc::new(place), TowerToHyperService::new(pages));
     let is_old = Arc::new(AtomicBool::new(false));
+    let asked = AtomicU64::new(0);
     let pages = service_fn(|request| {
+        asked.fetch_add(1, Ordering::Relaxed);
         let (busy, answer, is_old) = (place.busy(), pages.call(request), Arc::clone(&is_old));
         async move {
             answer.await.map(|mut response: Response| {
@@ -138,7 +140,7 @@ async fn converse(
     let stream = TokioIo::new(WriteTimed::new(stream, WRITE_TIMEOUT));
     let mut connection = pin!(http.serve_connection(stream, pages).with_upgrades());
     let mut aged = pin!(tokio::time::sleep(bounds.connection_age));
-    let mut was_answered = false;
+    let mut answered_before = None;
     let (ended, grace) = loop {
         tokio::select! {
             result = connection.as_mut() => break (Some(result), Duration::ZERO),
@@ -148,10 +150,11 @@ async fn converse(
             () = aged.as_mut() => {
                 // What is on its way, such as lines that somebody follows, goes on for a while.
                 is_old.store(true, Ordering::Relaxed);
-                let is_answered = place.requests() > 0;
-                if std::mem::replace(&mut was_answered, is_answered) && is_answered {
+                let answered = (place.requests() > 0).then(|| asked.load(Ordering::Relaxed));
+                if answered.is_some() && answered == answered_before {
                     break (None, Duration::ZERO);
                 }
+                answered_before = answered;
                 aged.as_mut().reset(Instant::now() + bounds.answer_age);
             }
         }

@@ -177,3 +177,23 @@ async fn an_old_connection_is_closed_with_its_next_answer_and_not_while_it_may_b
     assert!(both.contains("connection: close") && both.ends_with("done"), "{both}");
     serving.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_on_an_old_connection_has_its_time_however_long_the_answer_before_took() {
+    // Each answer begins at once, and ends after 400 seconds.
+    let slow = || {
+        Body::from_stream(stream::once(async {
+            tokio::time::sleep(Duration::from_secs(400)).await;
+            Ok::<_, io::Error>(Bytes::from_static(b"done"))
+        }))
+    };
+    let age = Duration::from_secs(300);
+    let bounds = Bounds { connection_age: age, answer_age: age, ..BOUNDS };
+    let serving = Serving::new(get(async move || slow()), bounds);
+    // Both are asked at once, and answered one after the other: until 400 and 800 seconds.
+    let mut asking = serving.connected(1024, &[REQUEST, REQUEST].concat()).await;
+    let mut both = String::new();
+    asking.read_to_string(&mut both).await.unwrap();
+    assert_eq!(both.matches("done").count(), 2, "{both}");
+    serving.stop().await;
+}

@@ -174,8 +174,8 @@ impl SendsBatches for CloudEvents {
         let sent = self.request(BATCHED, Vec::new(), body.into()).await;
         let status = sent.as_ref().err().and_then(HttpError::status);
         match sent.map_err(|error| self.classified(error)) {
-            // Which of them were taken is said in words of the receiver's own; each has its id.
-            Ok(207) if shipments.len() > 1 => ControlFlow::Break(()),
+            // Which of them were taken, if any, is said in words of the receiver's own; each has its id.
+            Ok(207) => ControlFlow::Break(()),
             Ok(_) => {
                 self.batch_taken.store(true, Ordering::Relaxed);
                 self.batches_refused.store(0, Ordering::Relaxed);

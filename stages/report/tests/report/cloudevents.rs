@@ -148,6 +148,9 @@ async fn a_batch_of_which_some_was_taken_is_sent_again_event_by_event() {
     let both = [shipment("{\"object\":1}", 1), shipment("{\"object\":2}", 2)];
     assert!(sink.ship(&both).await.iter().all(Result::is_ok));
     assert_eq!(came(), (1, 2));
+    // Of one alone nothing may have been taken.
+    assert!(sink.ship(&both[..1]).await.iter().all(Result::is_ok));
+    assert_eq!(came(), (2, 3));
 }
 
 #[tokio::test]

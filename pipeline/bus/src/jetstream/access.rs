@@ -1,10 +1,12 @@
 //! How a server of NATS is reached and who asks: the same for the bus and for the streams of others.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::rustls;
 use async_nats::{AuthError, Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use pipeline_core::{Backoff, Digest};
 use tokio_util::task::AbortOnDropHandle;
@@ -71,7 +73,7 @@ impl Access {
         }
         let options = self.options(Arc::clone(said), heard).tls_first();
         let answered = Box::pin(options.connect(servers.to_vec())).await;
-        answered.map_err(|again| if is_refusal(again.kind()) { again } else { failed })
+        answered.map_err(|again| if is_refusal(again.kind()) || is_of_tls(&again) { again } else { failed })
     }
 
     /// How to connect; what the connection tells is said, and heard by `heard` before.
@@ -118,6 +120,13 @@ impl Access {
 /// Whether the server refuses who asks.
 pub(super) fn is_refusal(kind: ConnectErrorKind) -> bool {
     matches!(kind, ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication)
+}
+
+/// Whether TLS was spoken and failed, as with a certificate that is not trusted, and not because a server answered without.
+fn is_of_tls(error: &ConnectError) -> bool {
+    let failed = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let cause = failed.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    cause.is_some_and(|cause| !matches!(cause, rustls::Error::InvalidMessage(_)))
 }
 
 /// The files that say who asks and whom to trust, and what they held before the first connection.

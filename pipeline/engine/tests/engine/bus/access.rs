@@ -449,6 +449,27 @@ async fn a_server_that_says_its_first_word_in_tls_is_spoken_to_so_and_reconnecte
 }
 
 #[tokio::test]
+async fn of_a_server_that_says_its_first_word_in_tls_it_is_said_that_its_certificate_is_not_trusted() {
+    let (folder, stranger) = (certificates(), certificates());
+    let file = |name: &str| folder.path().join(name);
+    let server = Server::with(&format!(
+        "tls {{ cert_file: {:?}, key_file: {:?}, handshake_first: true }}",
+        file("server.pem"),
+        file("server.key"),
+    ));
+    let tls = Some(Tls { ca: Some(stranger.path().join("ca.pem")), identity: None });
+    let (log, _guard) = Log::begin();
+    let stop = Shutdown::new();
+    let refused = connect(Config { tls, ..config(&server) }, &stop);
+    let (refused, ()) = tokio::join!(soon("the stop", refused), async {
+        until("the refusal in the log", || !log.said().is_empty()).await;
+        stop.cancel();
+    });
+    assert!(matches!(refused.unwrap_err(), ConnectError::Stopped));
+    assert!(log.said()[0].contains("invalid peer certificate"), "{:?}", log.said());
+}
+
+#[tokio::test]
 async fn a_user_who_may_be_answered_below_a_prefix_of_its_own_alone_has_the_bus_with_that() {
     let server = Server::with(
         "authorization { users: [ { user: runtime, password: right, permissions: { subscribe: { allow: \"_INBOX.runtime.>\" } } } ] }",

@@ -182,7 +182,9 @@ fn name_of(pair: &str) -> &str {
 
 fn is_known(pair: &str) -> bool {
     let name = name_of(pair);
-    PARAMETERS.contains(&name) || AUTHORITIES.contains(&name) || name.starts_with("options[")
+    // Whatever writes URLs may percent-encode the bracket.
+    let is_option = ["options[", "options%5B", "options%5b"].iter().any(|begin| name.starts_with(begin));
+    is_option || PARAMETERS.contains(&name) || AUTHORITIES.contains(&name)
 }
 
 /// Whether authorities are named that nobody is verified by: libpq verifies a server then, this client in other modes alone.
@@ -234,12 +236,25 @@ mod tests {
                 vec!["channel_binding", "connect_timeout"],
             ),
             ("options=-c%20search_path=a&options[geqo]=off&user=reader@db&sslrootcert=/etc/ca.pem", vec![]),
+            ("options%5Bsearch_path%5D=fleet&options%5bgeqo%5d=off", vec![]),
             ("sslpassword=hidden&pgbouncer", vec!["sslpassword", "pgbouncer"]),
             ("", vec![]),
         ] {
             assert_eq!(unknown_parameters(&format!("postgres://db/fleet?{query}")), expected, "{query}");
         }
         assert!(unknown_parameters("postgres://db/fleet").is_empty());
+    }
+
+    #[test]
+    fn an_option_whose_name_is_percent_encoded_is_taken() {
+        // Without it the tables would be looked for, and made, in another schema.
+        for option in
+            ["options[search_path]=fleet", "options%5Bsearch_path%5D=fleet", "options%5bsearch_path%5d=fleet"]
+        {
+            let options = of_url(&format!("postgres://db/fleet?{option}")).unwrap();
+            let taken = options.get_options().unwrap_or_default();
+            assert!(taken.ends_with("search_path=fleet"), "{option}: {taken}");
+        }
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes, HttpBody as _};
 use axum::http::{HeaderMap, header};
 use flate2::read::MultiGzDecoder;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use tokio::time::Instant;
 
 use crate::quota::Passage;
 use crate::refusal::Refusal;
@@ -30,10 +31,13 @@ pub(crate) async fn read(
     bounds: Bounds,
     passage: Passage,
 ) -> Result<(Vec<u8>, Passage), Refusal> {
+    let begun = Instant::now();
     let taken = take(headers, &mut body, bounds, passage).await;
-    // Of one that did not come nothing is waited for.
+    // Of one that did not come nothing is waited for. One that was found too large late is not given its time once more: no answer
+    // would be made in time, and whoever is told so sends it again.
     if !matches!(taken, Ok(_) | Err(Refusal::Late(_) | Refusal::Broken)) {
-        discard(headers, body, bounds).await;
+        let within = bounds.within.saturating_sub(begun.elapsed());
+        discard(headers, body, Bounds { within, ..bounds }).await;
     }
     taken
 }
@@ -113,5 +117,48 @@ fn unpack(packed: &[u8], most: usize, passage: &mut Passage) -> Result<Vec<u8>, 
             return Err(Refusal::LargeUnpacked(most));
         }
         passage.hold(text.len() - before)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use hyper::body::Frame;
+    use tokio::time::{Sleep, sleep};
+
+    use super::*;
+    use crate::quota::{Quota, Quotas};
+
+    /// More than is taken, after a while, and then nothing more without end.
+    struct Slow(Option<Pin<Box<Sleep>>>);
+
+    impl axum::body::HttpBody for Slow {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let Some(wait) = &mut self.0 else { return Poll::Pending };
+            ready!(wait.as_mut().poll(context));
+            self.0 = None;
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"more than is taken")))))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_refused_late_is_read_no_longer_than_one_that_is_taken() {
+        let within = Duration::from_secs(30);
+        let bounds = Bounds { packed: 4, unpacked: 4, within };
+        let passage = Quotas::new(Quota { requests: 1, bytes: 100, all_bytes: 100 }).enter(1).unwrap();
+        let body = Body::new(Slow(Some(Box::pin(sleep(Duration::from_secs(20))))));
+        let begun = Instant::now();
+        let refused = read(&HeaderMap::new(), body, bounds, passage).await.map(drop);
+        assert_eq!(refused, Err(Refusal::Large(4)));
+        assert!(begun.elapsed() < within + Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 }

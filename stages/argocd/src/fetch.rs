@@ -65,6 +65,10 @@ impl Config {
 /// Applications whose last look is remembered; one that is forgotten is looked at once more.
 const LOOKS: u64 = 2048;
 
+/// Applications of which nothing is held that are remembered: all of an Argo CD whose cache lost them. One that is forgotten would be
+/// asked about with each event, and each question makes one.
+const UNHELD_APPS: u64 = 32_768;
+
 /// What is said of an application of which nothing is held is said of all of them.
 const UNHELD: &str = "states that are not held";
 
@@ -110,7 +114,7 @@ impl Config {
                 key.as_str().len() + uid.len()
             }),
             looks: TtlSet::new(LOOKS, self.look_every),
-            unheld: TtlSet::new(LOOKS, self.unheld_for),
+            unheld: TtlSet::new(UNHELD_APPS, self.unheld_for),
             sources,
         }
     }

@@ -133,6 +133,25 @@ async fn an_application_of_which_nothing_is_held_is_not_asked_about_with_each_ev
     }
 }
 
+/// As where the cache of Argo CD lost all that it held.
+#[tokio::test]
+async fn of_however_many_applications_nothing_is_held_none_is_asked_about_again_at_once() {
+    let missing = |_: usize, _: &str| {
+        let text = "error getting cached app resource tree: cache: key is missing";
+        (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text))
+    };
+    let server = Server::new(missing).await;
+    let long = fetch::Config { unheld_for: Duration::from_secs(86_400), ..crate::support::kept() };
+    let rig = Rig::new(server.config(), long).await;
+    let all: Vec<Fetch> = (0..5_000).map(|number| tree(&format!("app-{number}"))).collect();
+    for _ in 0..2 {
+        for fetch in &all {
+            assert_eq!(rig.fetch(fetch).await, Response::NotHeld, "{fetch:?}");
+        }
+        assert_eq!(server.asked().len(), all.len());
+    }
+}
+
 #[tokio::test]
 async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
     for (status, text, response) in [

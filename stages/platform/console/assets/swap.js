@@ -50,8 +50,8 @@ async function read(url, mine) {
   const page = await parsed(response);
   if (mine !== latest) return null;
   if (!page.querySelector("nav.side")) throw new Error(`The platform answered ${response.status}, which is no page.`);
-  // Another version of the platform has other scripts: nothing is lost for them.
-  if (script(page) !== script(document) && !document.querySelector("dialog[open], [data-unsaved]")) {
+  // Another version has other scripts. What was typed stays.
+  if (script(page) !== script(document) && !document.querySelector("dialog[open], [data-unsaved], form:is(.panel, .fields)")) {
     [location.href] = url.split("#");
     return null;
   }

@@ -299,6 +299,34 @@ const STANDS: &str = r#"{
 }"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_fills_in_stays_while_the_platform_is_upgraded() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    served.member().await;
+    browser.run_first(STANDS).await;
+    browser.client.goto(&format!("{}/settings/users?name=lin", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let former = "window.is_former = true; document.querySelector('script[type=module]').src = '/assets/former/console.js'; \
+                  document.addEventListener('patched', () => { window.patched = true; }); \
+                  document.querySelector('#teams').value = 'half of it'; clock += 61_000";
+    browser.client.execute(former, vec![]).await.unwrap();
+    browser
+        .until(
+            "window.patched && window.is_former && document.querySelector('#teams').value === 'half of it'",
+        )
+        .await;
+    // Whoever goes on has the scripts of the version that is there.
+    browser.press("nav.side a[href='/deployments']").await;
+    browser.until("location.pathname === '/deployments'").await;
+    browser.client.execute("clock += 61_000", vec![]).await.unwrap();
+    browser
+        .until("!window.is_former && document.querySelector('[data-live]')?.dataset.state === 'live'")
+        .await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_shown_once_stays_there_for_as_long_as_somebody_looks_at_it() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;

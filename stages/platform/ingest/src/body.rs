@@ -16,6 +16,8 @@ use crate::refusal::Refusal;
 const LARGE: usize = 64 * 1024;
 /// What is unpacked is counted in such steps.
 const STEP: usize = 256 * 1024;
+/// Who is not known, or has all under way that they may have, keeps a connection for so long.
+const ASIDE: Duration = Duration::from_secs(10);
 
 /// How large and how slow a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub(crate) async fn read(
 
 /// Reads what is not taken, within the bounds of what is: whoever stands between and still sends it would tell of a connection that broke, and not of
 /// why this was refused. Who asks before they send it does not send it then.
-pub(crate) async fn discard(headers: &HeaderMap, mut body: Body, bounds: Bounds) {
+async fn discard(headers: &HeaderMap, mut body: Body, bounds: Bounds) {
     if headers.contains_key(header::EXPECT) {
         return;
     }
@@ -58,6 +60,12 @@ pub(crate) async fn discard(headers: &HeaderMap, mut body: Body, bounds: Bounds)
     };
     // What comes later comes to nobody.
     let _ = tokio::time::timeout(bounds.within, rest).await;
+}
+
+/// The same of whoever has no share of what is under way, as nothing else bounds how many there are of it: for as long as takes to come
+/// what a proxy has.
+pub(crate) async fn put_aside(headers: &HeaderMap, body: Body, bounds: Bounds) {
+    discard(headers, body, Bounds { within: bounds.within.min(ASIDE), ..bounds }).await;
 }
 
 async fn take(
@@ -132,7 +140,7 @@ mod tests {
     use super::*;
     use crate::quota::{Quota, Quotas};
 
-    /// More than is taken, after a while, and then nothing more without end.
+    /// More than is taken, after a while if at all, and then nothing more without end.
     struct Slow(Option<Pin<Box<Sleep>>>);
 
     impl axum::body::HttpBody for Slow {
@@ -160,5 +168,13 @@ mod tests {
         let refused = read(&HeaderMap::new(), body, bounds, passage).await.map(drop);
         assert_eq!(refused, Err(Refusal::Large(4)));
         assert!(begun.elapsed() < within + Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_no_share_and_sends_nothing_keeps_a_connection_for_a_short_time() {
+        let bounds = Bounds { packed: 4, unpacked: 4, within: Duration::from_secs(3_600) };
+        let begun = Instant::now();
+        put_aside(&HeaderMap::new(), Body::new(Slow(None)), bounds).await;
+        assert!(begun.elapsed() < ASIDE + Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 }

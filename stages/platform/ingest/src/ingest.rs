@@ -135,7 +135,7 @@ impl Ingest {
         let passage = match self.quotas.enter(runtime.id) {
             Ok(passage) => passage,
             Err(refusal) => {
-                body::discard(&head.headers, body, self.bounds).await;
+                body::put_aside(&head.headers, body, self.bounds).await;
                 return Err(refusal);
             }
         };
@@ -234,7 +234,7 @@ async fn of_a_runtime(State(ingest): State<Ingest>, mut request: Request<Body>, 
         Err(refusal) => {
             ingest.refused(None, &refusal);
             let (head, body) = request.into_parts();
-            body::discard(&head.headers, body, ingest.bounds).await;
+            body::put_aside(&head.headers, body, ingest.bounds).await;
             return refusal.into_response();
         }
     };

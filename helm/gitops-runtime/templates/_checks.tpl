@@ -192,6 +192,19 @@
 {{- $problems = append $problems "platform.httpRoute: needs host and parentRefs" -}}
 {{- end -}}
 {{- end -}}
+{{- $made := dict -}}
+{{- range $component := list "appProxy" "changeRevision" "platform" "reporter" "resourceReporter" "sourceServer" -}}
+{{- $values := get $.Values $component -}}
+{{- $account := $values.serviceAccount | default dict -}}
+{{- if and $values.enabled (ternary $account.create true (hasKey $account "create")) $account.name -}}
+{{- $path := printf "%s.serviceAccount" $component -}}
+{{- with get $made $account.name -}}
+{{- $problems = append $problems (printf "%s: makes the account %s, which %s makes as well; set create to false in one of them" $path $account.name .) -}}
+{{- else -}}
+{{- $_ := set $made $account.name $path -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.platform.oidc -}}
 {{- if and .issuer (not .clientId) -}}
 {{- $problems = append $problems "platform.oidc.clientId: must be given with issuer" -}}

@@ -335,6 +335,18 @@ fn an_http_route_needs_the_gateway_api_and_its_gateways() {
 }
 
 #[test]
+fn an_account_that_two_roles_would_make_is_an_error() {
+    let found = |more: &str| {
+        let values = format!(
+            "appProxy: {{enabled: true, serviceAccount: {{name: own}}}}\nreporter: {{serviceAccount: {{name: own{more}}}}}\n"
+        );
+        lines_of(&judge("a", &values), "GR0086")
+    };
+    assert_eq!(found(""), ["error reporter.serviceAccount.name: \"own\""]);
+    assert_eq!(found(", create: false"), [""; 0]);
+}
+
+#[test]
 fn a_route_of_the_platform_needs_a_host_and_a_gateway() {
     let report = judge("a", "platform: {enabled: true, httpRoute: {enabled: true}}\n");
     let found = ["GR0025", "GR0026"].map(|code| lines_of(&report, code).join("\n"));

@@ -166,3 +166,16 @@ fn an_account_that_is_there_is_taken_by_every_role_that_may_have_one_and_given_i
     let platform = object(&objects, "Deployment", "gitops-runtime-platform").unwrap();
     assert!(platform["spec"]["template"]["spec"]["serviceAccountName"].is_null());
 }
+
+#[test]
+fn an_account_of_two_roles_is_made_once_or_refused() {
+    let set = "global.runtime.name=prod,appProxy.enabled=true,appProxy.serviceAccount.name=own,reporter.serviceAccount.name=own";
+    let output = template(&chart(), &["--set", set]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = "reporter.serviceAccount: makes the account own, which appProxy.serviceAccount makes as well; set create to false";
+    assert!(!output.status.success() && said.contains(expected), "{said}");
+    let output = template(&chart(), &["--set", &format!("{set},reporter.serviceAccount.create=false")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("\nkind: ServiceAccount\n").count(), 1, "{text}");
+}

@@ -203,7 +203,7 @@ fn without_effect(judged: &mut Judged) {
     }
 }
 
-/// An account that is not made and has no name is the one of every pod that names none.
+/// An account that is not made and has no name is the one of every pod that names none; one that two make is made once.
 fn account(judged: &mut Judged) {
     // The platform's is given no rights.
     for of in WITH_ACCOUNT.into_iter().filter(|of| *of != "platform") {
@@ -212,6 +212,21 @@ fn account(judged: &mut Judged) {
         if is_on(judged, of) && !judged.truth(&create) && is_default {
             let wanted = "an account of its own: the account default is that of every pod which names none";
             judged.warning("GR0086", &name, wanted, &format!("name one, or set {create} to true"));
+        }
+    }
+    let mut made: Vec<(&str, String)> = Vec::new();
+    for of in WITH_ACCOUNT {
+        let (create, path) = (format!("{of}.serviceAccount.create"), format!("{of}.serviceAccount.name"));
+        let name = judged.text(&path).to_owned();
+        if name.is_empty() || !is_on(judged, of) || !judged.truth(&create) {
+            continue;
+        }
+        match made.iter().find(|(_, other)| *other == name) {
+            Some((first, _)) => {
+                let wanted = format!("another account than the one that {first} makes");
+                judged.error("GR0086", &path, &wanted, &format!("name another, or set {create} to false"));
+            }
+            None => made.push((of, name)),
         }
     }
 }

@@ -387,14 +387,17 @@ fn what_nobody_gives_is_made_in_one_secret_that_renders_empty_and_stays() {
 
 #[test]
 fn a_mesh_is_told_that_servers_of_the_bus_speak_first() {
-    let objects = with("nats.mode=embedded,nats.replicaCount=3");
-    let service = object(&objects, "Service", "-nats").unwrap();
-    let ports = service["spec"]["ports"].as_array().unwrap();
-    assert!(ports.iter().all(|port| port["appProtocol"] == "tcp"), "{service}");
-    let pod = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["template"];
-    let all: Vec<String> = ports.iter().map(|port| port["port"].to_string()).collect();
-    for metadata in [&service["metadata"], &pod["metadata"]] {
-        assert_eq!(metadata["annotations"]["config.linkerd.io/opaque-ports"], all.join(","));
+    // Also where a file of values has the key of the pods' annotations, and nothing behind it.
+    for more in ["", ",nats.podAnnotations=null"] {
+        let objects = with(&format!("nats.mode=embedded,nats.replicaCount=3{more}"));
+        let service = object(&objects, "Service", "-nats").unwrap();
+        let ports = service["spec"]["ports"].as_array().unwrap();
+        assert!(ports.iter().all(|port| port["appProtocol"] == "tcp"), "{service}");
+        let pod = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["template"];
+        let all: Vec<String> = ports.iter().map(|port| port["port"].to_string()).collect();
+        for metadata in [&service["metadata"], &pod["metadata"]] {
+            assert_eq!(metadata["annotations"]["config.linkerd.io/opaque-ports"], all.join(","));
+        }
     }
 }
 

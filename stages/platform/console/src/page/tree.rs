@@ -64,9 +64,8 @@ pub(crate) fn tree(
             @for node in &nodes {
                 @let resource = node.resource;
                 @let (kind, shown) = titles(resource, resources);
-                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key))
-                    aria-label={ (kind) " " (resource.key.name) @if let Some(health) = resource.health { ", " (health.word()) } @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } } {
-                    title { (kind) " " (resource.key.name) @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } }
+                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key)) {
+                    title { (kind) " " (resource.key.name) @if let Some(health) = resource.health { ", " (health.word()) } @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } }
                     (card((node.column * COLUMN, y(node.row)), &kind, &shown, resource.health))
                 }
             }
@@ -219,8 +218,8 @@ mod tests {
         let degraded = Resource { health: Some(Health::Degraded), ..resource("Deployment", "web", None) };
         let all = [degraded, Resource { changed: true, ..resource("Service", "web", None) }];
         let text = tree("shop", Health::Degraded, &all, None, &|key| format!("#{key}")).0;
-        for label in ["aria-label=\"Deployment web, Degraded\"", "aria-label=\"Service web, changed\""] {
-            assert!(text.contains(label), "{label}: {text}");
+        for title in ["<title>Deployment web, Degraded</title>", "<title>Service web, changed</title>"] {
+            assert!(text.contains(title), "{title}: {text}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! Values that look like keys and passwords, whatever stands beside them.
 
+use std::borrow::Cow;
+
 /// Whether `text` looks like a key: long, without spaces, and made as only chance makes it.
 pub(crate) fn is_key(text: &str) -> bool {
     let text = text.trim().trim_matches(['"', '\'']);
@@ -138,10 +140,25 @@ pub(crate) fn is_hash(text: &str) -> bool {
     hex && matches!(bare.len(), 7..=12 | 32 | 40 | 56 | 64 | 96 | 128)
 }
 
+/// A word in which the letters of other alphabets than the English one are some of that: `Käse9` is made as `Kase9` is.
+pub(crate) fn folded(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() {
+        return Cow::Borrowed(word);
+    }
+    let fold = |letter: char| match letter {
+        '\u{c0}'..='\u{24f}' if letter.is_uppercase() => 'U',
+        '\u{c0}'..='\u{24f}' if letter.is_lowercase() => 'u',
+        _ => letter,
+    };
+    Cow::Owned(word.chars().map(fold).collect())
+}
+
 /// Whether one word looks like a password somebody made up: letters with digits or signs among them, and no version,
 /// name or term of the trade.
 pub(crate) fn is_password(text: &str) -> bool {
     let text = text.trim_matches(['"', '\'', '`']);
+    let folded = folded(text);
+    let text = &*folded;
     if text.len() < 5 || text.len() > 128 || text.contains(char::is_whitespace) || text.contains("://") {
         return false;
     }

@@ -194,7 +194,7 @@ pub(super) fn classify(name: &str) -> Class {
         // An annotation names one: `cert-manager.io/private-key-secret`.
         return Class::Key;
     }
-    let mut rest = compact;
+    let mut rest = compact.clone();
     for word in NOT_STEMS.iter() {
         if rest.contains(word) {
             rest = rest.replace(word, "");
@@ -218,6 +218,12 @@ pub(super) fn classify(name: &str) -> Class {
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
         "keystore" | "keyring" => Class::Key,
+        // `VAPID_PRIVATE`.
+        "private" if words.len() > 1 => Class::Key,
+        // Of Telegram: `API_HASH`.
+        "hash" if before == "api" => Class::Key,
+        // What CloudFront shows the server behind it.
+        "verify" if compact == "xoriginverify" => Class::Scalar,
         // Of Joken.
         "signer" if before == "default" => Class::Key,
 
@@ -336,10 +342,25 @@ pub(super) fn is_caption(name: &str) -> bool {
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.
 pub(super) fn is_password(name: &str) -> bool {
     words(name).iter().rfind(|word| !SUFFIXES.contains(word.as_str())).is_some_and(|last| {
-        ["password", "passwd", "passwort", "kennwort", "passphrase", "passcode", "pwd", "pass", "pw"]
-            .iter()
-            .any(|word| last.ends_with(word))
-            && !NOT_PASS.contains(last.as_str())
+        let words = [
+            "password",
+            "passwd",
+            "passwort",
+            "kennwort",
+            "passphrase",
+            "passcode",
+            "pwd",
+            "pass",
+            "pw",
+            "psk",
+            "wachtwoord",
+            "contraseña",
+            "contrasena",
+            "senha",
+            "heslo",
+            "haslo",
+        ];
+        words.iter().any(|word| last.ends_with(word)) && !NOT_PASS.contains(last.as_str())
     })
 }
 

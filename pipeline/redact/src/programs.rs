@@ -66,7 +66,7 @@ pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let long = named.filter(|name| name.len() > 3);
     let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -|bcp |creds |creds=|\
                  net ads|aws configure|aws ssm|config set|create secret|secret set|secrets set|variables set|:set |\
-                 git config|user create|users create|user add|user update|hey -a|oha -a|ab -A|--key |--key=";
+                 git config|user create|users create|user add|user update|hey -a|oha -a|ab -A|--key |--key=|bw login|bw unlock";
     long.chain(other.split('|')).chain(USERS)
 }
 

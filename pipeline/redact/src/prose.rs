@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS, TYPES};
-use super::{names, shape};
+use super::{keys, names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
 pub(super) fn follows(name: &str, line: &str) -> bool {
@@ -204,14 +204,21 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let offset = word.find(bare).unwrap_or(0);
         let lower = bare.to_ascii_lowercase();
         let quoted = word.trim_start_matches('(').starts_with(['"', '\'', '`', '“', '‘', '„']);
-        let behind = line
-            .get(..start)
-            .and_then(|head| head.split_whitespace().next_back())
-            .unwrap_or_default()
-            .trim_end_matches(':')
-            .to_ascii_lowercase();
+        let length = bare.len();
+        let folded = keys::folded(bare);
+        let bare = &*folded;
+        let mut before = line.get(..start).unwrap_or_default().split_whitespace().rev();
+        let last = before.next().unwrap_or_default();
+        let behind = last.trim_end_matches(':').to_ascii_lowercase();
+        // `password for the shop: x`.
+        let colon = last.ends_with(':') && !introduces_other(&behind);
+        let becomes = behind == "para" && before.next().is_some_and(|word| CHANGED.contains(&word));
         let given = says(&behind)
-            || matches!(behind.as_str(), "to" | "be" | "=" | "as" | "from" | "with" | "by" | "value" | "auf");
+            || becomes
+            || matches!(
+                behind.as_str(),
+                "to" | "be" | "=" | "as" | "from" | "with" | "by" | "value" | "auf" | "naar"
+            );
         // What is neither quoted nor holds a digit or a sign is a word.
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         // `password is Two-Words-42`, `key changed to <32 hexadecimal digits>`.
@@ -232,7 +239,8 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             || password
                 && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
                 && is_two_names(bare)
-            || password && says(&behind) && is_words_together(bare);
+            || password && says(&behind) && is_words_together(bare)
+            || password && colon && (is_made_up(bare) || is_two_names(bare.trim_end_matches('!')));
         // `password for the replica is two_words4712`.
         let phrase = phrase
             || password
@@ -274,7 +282,13 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                             && (behind == "value" || given && owned && !bare.contains(['/', '.']))
                             && !is_name_of_field(bare)
                 };
-        let is = says(&behind) || matches!(behind.as_str(), "=" | "auf");
+        // `password of the shop set to x`.
+        let strange = |word: &str| {
+            word.bytes().any(|byte| b"!@#$%^&*+?".contains(&byte))
+                || word.bytes().filter(u8::is_ascii_digit).count() > 1
+        };
+        let set = password && behind == "to" && is_made_up(bare) && strange(bare);
+        let is = says(&behind) || becomes || set || colon || matches!(behind.as_str(), "=" | "auf");
         // Whose it is: `the password for ada@example.org was wrong`.
         let whom = matches!(behind.as_str(), "for" | "of" | "user" | "für");
         // `Reset PIN to 4711`.
@@ -285,9 +299,10 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let (like, hash) = (like || pin, hash && !pin);
         let like = like && !(whom && shape::is_mail_address(bare));
         // `password changed to "Kx7 two words"`.
-        let phrase = quoted.then(|| quoted_words(line.get(start..)?)).flatten().filter(|_| password && given);
-        if (like || phrase.is_some()) && (whose == 0 || is) && !shape::is_harmless(bare) && !hash {
-            let range = start + offset..start + offset + phrase.unwrap_or(bare).len();
+        let phrase = quoted.then(|| quoted_words(name, line.get(start..)?)).flatten();
+        let phrase = phrase.filter(|_| password && (given || number == 0 && is_phrase(name)));
+        if (like || phrase.is_some()) && (whose == 0 || is || pin) && !shape::is_harmless(bare) && !hash {
+            let range = start + offset..start + offset + phrase.map_or(length, str::len);
             closed = range.end;
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;
@@ -299,10 +314,11 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal || stated;
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
-        let person = matches!(behind.as_str(), "for" | "of" | "user" | "für" | "von")
-            || matches!(lower.as_str(), "user" | "for" | "of" | "in" | "on" | "für" | "von");
+        let owns =
+            |word: &str| matches!(word, "for" | "of" | "user" | "für" | "von" | "do" | "da" | "del" | "du");
+        let person = owns(&behind) || owns(&lower) || matches!(lower.as_str(), "in" | "on");
         // At most three words, before what it is.
-        people = people || password && person;
+        people = people || (password || name == "PIN") && person;
         let owner = people && whose < 3 && !TELL.contains(lower.as_str());
         whose += usize::from(owner && !person && !filler);
         if !(filler || between || number < 6 && (person || owner) && found.is_none()) {
@@ -317,8 +333,23 @@ fn says(word: &str) -> bool {
     matches!(word, "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é")
 }
 
-/// What stands in the quotes that open a text, where it is several words of which one was made up and none is of a sentence.
-fn quoted_words(text: &str) -> Option<&str> {
+/// Words that say that something was changed, in Portuguese and Spanish.
+const CHANGED: [&str; 8] =
+    ["alterada", "alterado", "trocada", "trocado", "redefinida", "cambiada", "cambiado", "actualizada"];
+
+/// Whether a name is one of a password of several words.
+fn is_phrase(name: &str) -> bool {
+    name.get(name.len().saturating_sub(6)..).is_some_and(|end| end.eq_ignore_ascii_case("phrase"))
+}
+
+/// Whether what stands in quotes behind the name of a password of several words is one.
+pub(super) fn is_phrase_in_quotes(name: &str, words: &str) -> bool {
+    is_phrase(name) && (3..=16).contains(&words.split(' ').count()) && !words.split(' ').any(is_word_of_prose)
+}
+
+/// What stands in the quotes that open a text, where it is several words of which one was made up and none is of a sentence;
+/// of a passphrase none need be.
+fn quoted_words<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let text = text.trim_start_matches('(');
     let open = text.chars().next()?;
     let close = match open {
@@ -329,7 +360,8 @@ fn quoted_words(text: &str) -> Option<&str> {
     let words = text.get(open.len_utf8()..)?.split(close).next()?;
     let made = words.bytes().any(|byte| byte.is_ascii_digit());
     let whole = words.len() + 2 * open.len_utf8() <= text.len() && words.len() <= 64;
-    (whole && made && words.contains(' ') && !words.split(' ').any(is_word_of_prose)).then_some(words)
+    let words_of_one = made && words.contains(' ') && !words.split(' ').any(is_word_of_prose);
+    (whole && (words_of_one || is_phrase_in_quotes(name, words))).then_some(words)
 }
 
 /// What a check quotes that refuses a secret: `DB_PASSWORD must not be a literal: got "x"`.
@@ -439,7 +471,9 @@ fn is_words_together(word: &str) -> bool {
 }
 
 /// Whether a word is two that are written like names, and joined as nobody joins them: `Lapland-Bunting`.
-fn is_two_names(word: &str) -> bool {
+pub(super) fn is_two_names(word: &str) -> bool {
+    let folded = keys::folded(word);
+    let word = &*folded;
     let name = |part: &str| {
         part.len() >= 4
             && part.starts_with(|letter: char| letter.is_ascii_uppercase())

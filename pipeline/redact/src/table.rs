@@ -4,10 +4,12 @@
 //! that stays linear (`scan.rs`). The first of its groups that matches is the secret, else the whole match. The samples of
 //! each row are a test.
 
+mod devices;
 mod lines;
 mod statements;
 mod tokens;
 
+use devices::DEVICES;
 use lines::LINES;
 use statements::STATEMENTS;
 use tokens::TOKENS;
@@ -64,6 +66,10 @@ impl Row {
                 names() && all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
                     || version()
             }
+            // Nobody can log in.
+            "user-with-an-id" => text.len() < 4 || text.starts_with(['!', '*']),
+            // What every agent of SNMP is delivered with.
+            "community-of-a-device" => text == "public",
             "encoded-by-a-shell" => {
                 text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }
@@ -91,8 +97,8 @@ rows!(word Word, link Link, line Line);
 /// Every row: what is secret by itself, then what a line says of it. A token begins where no letter, digit or `_` stands
 /// before it.
 pub const ROWS: &[Row] = &{
-    let parts = [TOKENS, LINES, STATEMENTS];
-    let mut rows = [TOKENS[0]; TOKENS.len() + LINES.len() + STATEMENTS.len()];
+    let parts = [TOKENS, LINES, DEVICES, STATEMENTS];
+    let mut rows = [TOKENS[0]; TOKENS.len() + LINES.len() + DEVICES.len() + STATEMENTS.len()];
     let (mut row, mut part) = (0, 0);
     while part < parts.len() {
         let mut at = 0;

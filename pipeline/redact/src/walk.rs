@@ -20,8 +20,8 @@ mod secret_value;
 
 use members::{
     Members, container, generated, is_captions, is_file_about, is_injected, is_keyring, is_list_of_users,
-    is_logons, is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower,
-    pair_is_secret, repeatable,
+    is_logon_of_two_lines, is_logons, is_named_secret, is_naming, is_odd, is_pair_value, is_roll,
+    is_tracking_id, lower, pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, stays};
 pub(super) use secret_value::is_secret_value;
@@ -229,7 +229,12 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
-                _ if value.is_string() && is_list_of_users(name) => Place::Secret,
+                _ if value
+                    .as_str()
+                    .is_some_and(|text| is_list_of_users(name) || is_logon_of_two_lines(&lower, text)) =>
+                {
+                    Place::Secret
+                }
                 _ if is_captions(&lower, value) || is_naming(name, value) => Place::Keep,
                 (_, "keys") if is_keyring(value) => Place::Secret,
                 (_, "users" | "accounts" | "logins") if is_roll(value) => Place::Secret,
@@ -503,9 +508,17 @@ impl<'r> Walk<'r> {
                 }
             }
             Value::Object(map) => {
+                if map.len() == 1 && map.values().all(Value::is_null) {
+                    // Of Jenkins, in no quotes: `password: {AQAAABAAAAAQ==}`.
+                    self.note(rule);
+                    self.rename(map, |name| shape::is_key(name).then(|| name.to_owned()));
+                }
                 for (name, value) in map.iter_mut() {
                     self.step(|| name.clone());
-                    if place != Place::Secret || !stays(name, value) {
+                    if place == Place::Secret && name == "stringData" {
+                        // Of a Secret, of which no member stays.
+                        self.seal(value, Place::Clear, depth + 1);
+                    } else if place != Place::Secret || !stays(name, value) {
                         self.seal(value, place, depth + 1);
                     } else if value.is_string() {
                         // A logon may stand in it: `credentials: {uri: "postgres://app:x@db"}`.

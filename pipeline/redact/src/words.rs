@@ -18,7 +18,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
          authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas \
-         distributedcookie passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
+         distributedcookie gslt passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
          contrasena contraseña wachtwoord",
     )
 });
@@ -59,7 +59,7 @@ pub(super) static NOT_KEY_OWNERS: Words = LazyLock::new(|| {
          idempotency match toleration node object index config file annotation field column lookup registry hot \
          project issue pub authorized known shard range context attribute metadata image header parent unique \
          composite mon don tur hoc jac whis hac publishable resource translation i18n message topic record attr \
-         property region zone tenant queue stream site check single count")
+         property region zone tenant queue site check single count")
 });
 
 /// Words that end like a password.
@@ -132,7 +132,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
 /// Last words that are dropped before a name is judged: `PASSWORD_PROD`, `tokenValue`.
 pub(super) static SUFFIXES: Words = LazyLock::new(|| {
     set(
-        "value hex b64 base64 plain plaintext encoded raw prod production dev staging test old new primary secondary \
+        "value string hex b64 base64 plain plaintext encoded raw prod production dev staging test old new primary secondary \
          backup",
     )
 });
@@ -158,7 +158,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          fixes cannot too never for of to from in and or with without at by please enter string optional field \
          value values authentication auth failed fails failure refresh refreshed revoke revoked renew renewed \
          bump move moved rename renamed drop dropped clean cleanup generate generated read load loaded store \
-         stored encrypt encrypted hash hashed unknown denied mismatch confirmed none provided given does doesn't \
+         stored encrypt encrypted hash hashed unknown denied mismatch confirmed none provided supplied given cipher ciphers does doesn't \
          did has have will no new only make allow allows enable disable support supports introduce implement \
          improve refactor revert handle ensure check validate migrate switch replace create created creates \
          delete deleted deletes mount mounted sync synced configure configured document documented test tests \
@@ -190,8 +190,9 @@ pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
          => - – — into a default updated reset will back again should initial temporary using use it it's rotate \
-         rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde has been neu neue neues der \
-         den dem des das est es é nueva nuevo nova nouveau",
+         rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde gewijzigd naar nieuw nieuwe has been neu neue neues der \
+         den dem des das est es é nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
+         actualizada para",
     )
 });
 

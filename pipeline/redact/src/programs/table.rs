@@ -165,6 +165,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program { names: &["ansible-vault"], words: &[("encrypt_string", &[1])], ..NONE },
     Program { names: &["poetry"], words: &[("http-basic.*", &[2]), ("pypi-token.*", &[1])], ..NONE },
+    // Of Bitwarden.
+    Program { names: &["bw"], words: &[("login", &[2]), ("unlock", &[1])], ..NONE },
     Program { names: &["cargo", "wandb"], words: &[("login", &[1])], ..NONE },
     Program {
         names: &["nuget", "dotnet"],

@@ -1,8 +1,24 @@
 //! Lines of files, and addresses, which say what in them is secret.
 
-use super::{Row, line};
+use super::{Row, line, link};
 
 pub(super) const LINES: &[Row] = &[
+    link(
+        "password-file",
+        "PostgreSQL: host:port:database:user:password",
+        &[":5432:", ":5433:", ":6432:", ":*:"],
+        r"^[^:\s/]+:(?:[0-9]{2,5}|\*):[^:\s/]+:[^:\s/]*[^:\s/0-9][^:\s/]*:([^\s]+)$",
+        ["db.example:5432:shop:app:hunter2", "*:*:*:app:hunter2"],
+        ["arn:aws:*:*:x", "nobody:*:65534:65534:nobody:/:/bin/false"],
+    ),
+    link(
+        "logon-without-scheme",
+        "user:password@host:port",
+        &["@"],
+        r"^(?:[A-Za-z0-9_.-]+=)?(?:[A-Za-z0-9_.-]{1,64}:([^\s@/:]{3,}|[^\s@/]*[0-9][^\s@/]*)@(?:[A-Za-z0-9_.-]+(?::[0-9]{2,5}(?:[/?].*)?|/[^\s:]*)|/[a-z][a-z0-9_]*(?:\?.*)?)|(?:[a-z][a-z0-9+.]*)?(?:///?|:/)[A-Za-z0-9_.-]{1,64}:([^\s@/]{3,})@[A-Za-z0-9_.-]+(?:[:/?].*)?)$",
+        ["app:hunter2@db:5432", "admin:pw12@cache.example:6379/0"],
+        ["git@github.com:org/repo.git", "app:1.2@sha256:9f8e7d6c5b4a39281706f5e4d3c2b1a0"],
+    ),
     line(
         "notification-url",
         "Shoutrrr, Apprise: a service as the scheme, its tokens behind it",
@@ -39,6 +55,33 @@ pub(super) const LINES: &[Row] = &[
         ["slack://open", "see discord://channels"],
     ),
     line(
+        "words-of-a-wallet",
+        "BIP 39: twelve words or more, of which a wallet is made",
+        &["mnemonic", "d phrase", "y phrase", "t phrase", "seed words"],
+        r#"(?i)\b(?:mnemonic|(?:seed|recovery|secret) (?:phrase|words))\b[^:=]{0,32}[:=]\s*["'`]?((?:[a-z]{3,8}\s+){11,23}[a-z]{3,8})"#,
+        [
+            "the mnemonic of the faucet: legal winner thank year wave sausage worth useful legal winner thank yellow",
+            "seed phrase = 'zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo wrong'",
+        ],
+        ["mnemonic: twelve words", "the seed phrase is asked for: write it down and keep it in a safe place"],
+    ),
+    line(
+        "serial-of-a-program",
+        "people: the serial number of a licence in a sentence",
+        &["serial", "licence", "license", "product ke", "activation", "lizenz"],
+        r"(?i)\b(?:serial|licen[cs]e|product key|activation|lizenz)[a-z]*\b[^\n]{0,64}?[\s:=\x22'`(]((?-i:[A-Z0-9]*[A-Z][A-Z0-9]*-[A-Z0-9]*[0-9][A-Z0-9]*|[A-Z0-9]*[0-9][A-Z0-9]*-[A-Z0-9]*[A-Z][A-Z0-9]*)(?-i:-[A-Z0-9]{4,8}){2,6})(?:[\s,.;)\x22'`]|$)",
+        ["serial 7F3K2-9QX4M-LL2P8-R5T6V-N1B8C for the agents", "the licence is 7F3K-9QX4-LL2P-R5T6."],
+        ["serial 2024-01-02-0001", "license: MPL-2.0"],
+    ),
+    line(
+        "proxy-of-a-list",
+        "ProxyChains: socks5 address port user password",
+        &["socks4 ", "socks5 ", "http "],
+        r"^\s*(?:socks[45]|http)\s+[0-9.]{7,15}\s+[0-9]{2,5}\s+\S+\s+(\S+)\s*$",
+        ["socks5 192.0.2.1 1080 ada thistle", "  http 192.0.2.2 8080 app th1stle"],
+        ["socks5 127.0.0.1 9050", "http 192.0.2.1 80 open"],
+    ),
+    line(
         "access-list",
         "Redis: user app on >password",
         &[" on >", " on '>", " on #", " on ~", " on +", " on &", " on all", " on reset", "setuser "],
@@ -57,8 +100,18 @@ pub(super) const LINES: &[Row] = &[
     line(
         "user-and-password",
         "HAProxy: stats auth; Squid: login=; coturn: user=; Monit: allow; 3proxy: user:CL:password",
-        &["stats au", "login=", "user=", "allow admin:", "allow monit:", ":cl:"],
-        r"(?i)(?:\bstats\s+auth\s+|\blogin=)[^:\s]+:([^\s]+)|^\s*user=[a-z][\w.-]*:([^\s:]*(?:[a-z][^\s:]*[0-9]|(?-i:[a-z_][A-Z]|[A-Z][a-z]+[_-][a-z]))[^\s:]*)$|^\s*allow\s(?:admin|monit):([^\s:]+)\s*$|\b[\w.-]+:CL:([^\s\x22]+)",
+        &[
+            "stats au",
+            "login=",
+            "user=",
+            "allow admin:",
+            "allow monit:",
+            ":cl:",
+            "_userpass ",
+            "l_authenti",
+            "m_authenti",
+        ],
+        r"(?i)(?:\bstats\s+auth\s+|\blogin=)[^:\s]+:([^\s]+)|^\s*user=[a-z][\w.-]*:([^\s:]*(?:[a-z][^\s:]*[0-9]|(?-i:[a-z_][A-Z]|[A-Z][a-z]+[_-][a-z]))[^\s:]*)$|^\s*allow\s(?:admin|monit):([^\s:]+)\s*$|\b[\w.-]+:CL:([^\s\x22]+)|^\s*(?:\w+_userpass|webcontrol_authentication|stream_authentication)\s+[^\s:]+:(\S+)",
         ["stats auth admin:thistle", "cache_peer p parent 3128 0 login=app:thistle"],
         ["stats auth", "login=PASS"],
     ),
@@ -101,32 +154,6 @@ pub(super) const LINES: &[Row] = &[
         r#"(?i)(?:\bcreateUser\s+(?:-e\s+\S+\s+)?\S+\s+(?:MD5|SHA[0-9-]*)\s+(.+)$|^\s*(?:r[ow]community6?|snmp-server\s+community)\s+"?([^\s"]+)|^\s*com2sec6?\s+(?:-Cn\s+\S+\s+)?\S+\s+\S+\s+"?([^\s"]+))"#,
         ["createUser app SHA \"thistle\" AES", "rocommunity thistle 10.0.0.0/8"],
         ["createUser app", "rocommunity"],
-    ),
-    line(
-        "key-of-a-router",
-        "FRRouting, Cisco: keys of neighbours",
-        &["message-dig", "ication-key ", "key-string "],
-        r"(?i)\b(?:message-digest-key\s+[0-9]+\s+md5|authentication-key(?:\s+[0-9]+\s+(?:md5|sha[0-9]*|cmac-\S+))?|key-string)\s+(?:[0-7]\s+)?([^\s;]+)",
-        ["ip ospf message-digest-key 1 md5 thistle", "ntp authentication-key 1 md5 thistle"],
-        ["message-digest-key 1 md5", "authentication-key-chain core"],
-    ),
-    line(
-        "password-of-a-network",
-        "FortiOS: password ENC x; Junos: pre-shared-key ascii-text x; IS-IS: password clear x",
-        &[
-            "word enc ",
-            "wd enc ",
-            "ret enc ",
-            "rase enc ",
-            "key enc ",
-            "ascii-text",
-            "y hexadeci",
-            "word clear",
-            "word md5 ",
-        ],
-        r#"(?i)(?:(?:password|passwd|secret|passphrase|key)\s+ENC|key\s+(?:ascii-text|hexadecimal)|\b(?:isis\s+|area-|domain-)password\s+(?:clear|md5))\s+"?([^\s";]+)"#,
-        ["        set psksecret ENC thistle", "isis password clear thistle"],
-        ["the password encoding", "an area-password clear"],
     ),
     line(
         "password-of-an-installer",
@@ -211,7 +238,7 @@ pub(super) const LINES: &[Row] = &[
         "user-with-an-id",
         "atmoz/sftp, Dovecot: user:password:uid:gid:directory",
         &[":100:", ":1000", ":1001", ":1002", ":e:1"],
-        r"^\s*[a-z_][\w.@-]*:([^:\s]*(?:[A-Z!@#$%]|[0-9][^:\s]*[a-z]|[a-z][^:\s]*[0-9])[^:\s]*):(?:e:)?1[0-9]{2,4}(?::[0-9]*)?(?::[^\s:]*)?\s*$",
+        r"^\s*[a-z_][\w.@-]*:([^:\s]*(?:[A-Z!@#$%]|[0-9][^:\s]*[a-z]|[a-z][^:\s]*[0-9])[^:\s]*):(?:e:)?1[0-9]{2,4}(?::[0-9]*)?(?::[^\s:]*){0,3}\s*$",
         ["app:th1stle:1001:100:upload", "ada:Thistle:e:1000"],
         ["app:x:1000:1000:App:/home/app:/bin/sh", "tcp:localhost:1000"],
     ),
@@ -307,23 +334,6 @@ pub(super) const LINES: &[Row] = &[
         r#"(?i)\b(?:\w+_set_header|set-header|add_header|requestheader\s+set)\s+"?(?:x-[\w-]*(?:key|token|secret|auth)|api-key|authorization|private-token)"?\s+"?(?:(?:bearer|basic|token)\s+)?([^\s";$%{][^\s";]*)|\bhdr\((?:x-[\w-]*(?:key|token|secret|auth)|api-key|authorization)\)\s+(?:-i\s+|-m\s+(?:str|beg|reg)\s+)*"?(?:(?:bearer|basic|token)\s+)?([^\s"-][^\s"]+)"#,
         ["proxy_set_header X-Api-Key th1stle;", "http-request set-header Authorization \"Bearer thistle\""],
         ["proxy_set_header Authorization $http_authorization;", "proxy_set_header Host example.org;"],
-    ),
-    line(
-        "password-of-a-device",
-        "Cisco IOS and its kin: a kind of hash, and what is hashed; keys of TACACS and RADIUS",
-        &[
-            "assword 0 ",
-            "assword 5 ",
-            "assword 7 ",
-            "ecret 5 ",
-            "ecret 8 ",
-            "ecret 9 ",
-            "acs-server ",
-            "ius-server ",
-        ],
-        r"(?i)\b(?:password|secret)\s+[05789]\s+([^\s;]*[0-9$][^\s;]*)|\b(?:tacacs|radius)-server\s+(?:host\s+\S+\s+)?key\s+(?:[0-7]\s+)?([^\s;]+)",
-        [" neighbor 10.0.0.2 password 7 0822455D0A16", "tacacs-server key thistle"],
-        ["the password 7 times", "radius-server host 10.0.0.1"],
     ),
     line(
         "address-of-a-phone",

@@ -175,7 +175,8 @@ impl<'t> Scan<'t> {
             let sql = first == b'\'' && upper;
             // A directive of its own line: `Pass "two words"`.
             let directive = alone && password && head.trim().is_empty() && !prose::is_saying(text);
-            let spaced = text.contains(' ') && !sql && !directive;
+            let spaced =
+                text.contains(' ') && !sql && !directive && !prose::is_phrase_in_quotes(name.text, text);
             // A statement: `net { shared-secret "x"; }`.
             let opens = head.trim_end();
             let statement = rest.starts_with(';')
@@ -243,6 +244,11 @@ impl<'t> Scan<'t> {
         let shut = opened
             .then(|| line.find('"').filter(|at| !line.get(..*at).is_some_and(|head| head.ends_with('\\'))));
         let within = shut.flatten().and_then(|at| line.get(..at)).unwrap_or(line);
+        // `ada with password Lapland-Bunting so that it works`.
+        let with = ["with ", "mit "].iter().any(|word| head.ends_with(word));
+        if with && password && small && prose::is_two_names(text) {
+            return Some((word, "told in a sentence"));
+        }
         let told = prose::told(name.text, class, owned, within).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
         told.or_else(|| self.at_the_end(name, from).filter(|_| class != Class::Key))
@@ -303,6 +309,8 @@ impl<'t> Scan<'t> {
             });
             directive && matches!(words.count(), 1 | 2)
         })
+        // Of Cisco: `line vty 0 4`.
+        || ["line vty ", "line con ", "line aux "].iter().any(|begin| above.trim_start().starts_with(begin))
     }
 
     /// The argument of a flag that stands in a line of its own, as `kubectl describe` shows them.

@@ -13,7 +13,9 @@ const SCHEMES: [&str; 9] =
 impl<'t> Scan<'t> {
     /// Where the value that begins at `from` ends.
     pub(super) fn value(&self, from: usize, name: &Name<'_>, delimiter: u8) -> Option<Range<usize>> {
-        let leads = self.leads_line(name.start);
+        // A flag sets no more than a word: `--env PASSWORD=x --env HOST=y`.
+        let flag = self.line_before(name.start, NAME).trim_start().starts_with("--");
+        let leads = !flag && self.leads_line(name.start);
         let first = self.byte(from)?;
         if matches!(first, b'\n' | b'\r') || (matches!(first, b'|' | b'>') && leads && delimiter == b':') {
             return (leads && delimiter == b':').then(|| self.block(from, name.start)).flatten();

@@ -319,6 +319,24 @@ pub(super) fn is_list_of_users(name: &str) -> bool {
     words.get(last..).is_some_and(|last| USER_FILES.contains(last.join(".").as_str()))
 }
 
+/// Whether a file is a user in one line and a password in the next, as OpenVPN takes them.
+pub(super) fn is_logon_of_two_lines(name: &str, text: &str) -> bool {
+    let ends = [
+        "auth.txt",
+        "auth.conf",
+        "auth-user-pass",
+        "credentials.txt",
+        "creds.txt",
+        "login.conf",
+        "login.txt",
+        "userpass.txt",
+    ];
+    let word = |line: &str| !line.is_empty() && !line.contains([' ', ':', '=', '{', '<', '[']);
+    ends.iter().any(|end| name.ends_with(end))
+        && text.trim().lines().count() == 2
+        && text.trim().lines().all(|line| word(line.trim()))
+}
+
 /// Whether a ring of keys stands in `value`, each by its id, as chance makes them: `keys: {APIq7: x}`.
 pub(super) fn is_keyring(value: &Value) -> bool {
     let key = |text: &str| {

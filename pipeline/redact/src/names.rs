@@ -220,6 +220,8 @@ pub(super) fn classify(name: &str) -> Class {
         "keystore" | "keyring" => Class::Key,
         // `VAPID_PRIVATE`.
         "private" if words.len() > 1 => Class::Key,
+        // Of MongoDB.
+        "keyfile" if words.len() == 1 => Class::Key,
         // Of Telegram: `API_HASH`.
         "hash" if before == "api" => Class::Key,
         // What CloudFront shows the server behind it.

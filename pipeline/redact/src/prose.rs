@@ -234,7 +234,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                     || number == 0
                         && (is_in_humps(bare) || bare.bytes().filter(u8::is_ascii_digit).count() > 1))
                 && is_made_up(bare)
-            || password && says(&behind) && is_made_up_around_a_dot(bare)
+            || password && (says(&behind) || behind == "=" || colon) && is_made_up_around_dots(bare)
             || password && says(&behind) && is_run_together(bare)
             || password
                 && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
@@ -313,7 +313,10 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let stated = word.ends_with(',') && is_state(bare);
         let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal || stated;
         let between = found.is_some()
-            && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
+            && matches!(
+                lower.as_str(),
+                "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into" | "not" | "nicht" | "statt"
+            );
         let owns =
             |word: &str| matches!(word, "for" | "of" | "user" | "für" | "von" | "do" | "da" | "del" | "du");
         let person = owns(&behind) || owns(&lower) || matches!(lower.as_str(), "in" | "on");
@@ -438,10 +441,10 @@ pub(super) fn is_made_up(word: &str) -> bool {
         && !shape::is_version(word)
 }
 
-/// Whether two words with a dot between them were made up, and are no name in a program: `fig.Tree9`.
-fn is_made_up_around_a_dot(word: &str) -> bool {
+/// Whether two or three words with dots between them were made up, and are no name in a program: `fig.Tree9`.
+fn is_made_up_around_dots(word: &str) -> bool {
     let known = |part: &str| TERMS.contains(part.to_ascii_lowercase().as_str());
-    word.matches('.').count() == 1
+    matches!(word.matches('.').count(), 1 | 2)
         && !word.split('.').any(known)
         && names::classify(word) == names::Class::Plain
         && is_made_up(&word.replace('.', "-"))

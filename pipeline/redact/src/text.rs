@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use super::occurrences::Occurrences;
 use super::scan::{Found, Marks, around};
 use super::table::Cut;
 use super::{marks, shape};
@@ -22,6 +23,8 @@ mod value;
 const NAME: usize = 128;
 /// How far the end of a value that may hold spaces is looked for, in bytes.
 const LINE: usize = 512;
+/// Secrets of one text that are looked for where they stand again.
+const AGAIN: usize = 64;
 /// How far a pair's name may stand before the word `value`, in bytes.
 const PAIR: usize = 256;
 
@@ -77,7 +80,36 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.here_documents(&marks.heres, &mut found);
         scan.tables(&marks.names, &mut found);
     }
-    apart(text, found, &marks.digests)
+    let mut found = apart(text, found, &marks.digests);
+    if named {
+        let more = again(text, &found);
+        if !more.is_empty() {
+            found.extend(more);
+            return apart(text, found, &marks.digests);
+        }
+    }
+    found
+}
+
+/// Where what was found, and was made up, stands once more: `use th1stle! for the metrics (password th1stle!)`.
+fn again(text: &str, found: &[Found]) -> Vec<Found> {
+    let told = found.iter().filter_map(|found| text.get(found.range.clone()));
+    let told = told.map(|value| value.trim_end_matches([')', ']', '}', ',', '.', ';'])).filter(|value| {
+        (8..=128).contains(&value.len()) && (shape::is_password(value) || shape::is_key(value))
+    });
+    let mut values: Vec<&str> = told.take(AGAIN).collect();
+    values.sort_unstable();
+    values.dedup();
+    let Some(places) = (!values.is_empty()).then(|| Occurrences::of(&values)).flatten() else {
+        return Vec::new();
+    };
+    let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let bytes = text.as_bytes();
+    let apart = |range: &std::ops::Range<usize>| {
+        !part(range.start.checked_sub(1).and_then(|before| bytes.get(before))) && !part(bytes.get(range.end))
+    };
+    let hits = places.within(text).unwrap_or_default();
+    hits.iter().map(|hit| hit.range()).filter(apart).map(|range| Found::new(range, "told again")).collect()
 }
 
 /// In order, what overlaps made one; what was redacted before left out.

@@ -458,7 +458,9 @@ impl<'t> Scan<'t> {
         let head = self.line_before(name.start, 8).trim_end_matches(is_quote_letter);
         // Of Java, `of(CredentialsScope.GLOBAL, "id")`, it is a constant.
         let constant = !name.quoted && name.text.contains('.');
-        if constant || !head.trim_end().ends_with(['(', '{']) {
+        // Of Capistrano: `set :db_password, "x"`.
+        let symbol = head.ends_with(':') && head.trim_end_matches(':').trim() == "set";
+        if constant || !symbol && !head.trim_end().ends_with(['(', '{']) {
             return None;
         }
         // WordPress sets its values below each other.

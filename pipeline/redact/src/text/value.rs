@@ -80,6 +80,13 @@ impl<'t> Scan<'t> {
                 return Some(open + 1..self.close(open + 1, quote));
             }
         }
+        // Of PHP, which says how long it is: `string(7) "x"`.
+        if self.text.get(from..).is_some_and(|rest| rest.starts_with("string(")) {
+            let open = self.within(from, 20, is_quote);
+            if self.byte(open) == Some(b'"') && self.text.get(from..open)?.ends_with(") ") {
+                return Some(open + 1..self.close(open + 1, b'"'));
+            }
+        }
         if let Some(value) = self.hashed(from) {
             return Some(value);
         }

@@ -1,7 +1,7 @@
 //! Samples in the shapes of popular programs: of those with secrets every secret must be gone, of the others
 //! everything that is named must survive. `rules` was made with the rules, `field` by somebody who had not seen them (but for
-//! `-fifth` to `-tenth`, `-twelfth`, `-thirteenth`, `-seventeenth` and `-twenty-fourth`, by somebody who had), and each of its
-//! files before it was first run.
+//! `-fifth` to `-tenth`, `-twelfth`, `-thirteenth`, `-seventeenth`, `-twenty-fourth` and `-thirty-first`, by somebody who had),
+//! and each of its files before it was first run.
 #![expect(clippy::panic, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 use std::collections::BTreeMap;

@@ -211,7 +211,7 @@ pub(super) fn classify(name: &str) -> Class {
     }
     match last.as_str() {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
-        "code" if before == "pin" => Class::Scalar,
+        "code" if matches!(before, "pin" | "unlock" | "alarm" | "door") => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
         "seed" if before == "key" => Class::Scalar,
         "hmac" | "seed" | "hmacencoded" => Class::Key,

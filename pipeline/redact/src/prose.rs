@@ -209,7 +209,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let bare = &*folded;
         let mut before = line.get(..start).unwrap_or_default().split_whitespace().rev();
         let last = before.next().unwrap_or_default();
-        let behind = last.trim_end_matches(':').to_ascii_lowercase();
+        let behind = last.trim_matches(['(', ':']).to_ascii_lowercase();
         // `password for the shop: x`.
         let colon = last.ends_with(':') && !introduces_other(&behind);
         let becomes = behind == "para" && before.next().is_some_and(|word| CHANGED.contains(&word));

@@ -251,7 +251,7 @@ impl<'t> Scan<'t> {
         }
         let told = prose::told(name.text, class, owned, within).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
-        told.or_else(|| self.at_the_end(name, from).filter(|_| class != Class::Key))
+        told.or_else(|| self.at_the_end(name, from, class).filter(|_| class != Class::Key))
             .map(|range| (range, "told in a sentence"))
     }
 
@@ -356,10 +356,14 @@ impl<'t> Scan<'t> {
     }
 
     /// A secret that ends a sentence about it, behind its colon: `the password for root@localhost: x`.
-    fn at_the_end(&self, name: &Name<'t>, from: usize) -> Option<Range<usize>> {
-        if !names::is_password(name.text) {
+    ///
+    /// Of another secret only what has signs in it that nobody writes: `shared secret with ada: th1stle&thorn`.
+    fn at_the_end(&self, name: &Name<'t>, from: usize, class: Class) -> Option<Range<usize>> {
+        let password = names::is_password(name.text);
+        if !password && class != Class::Secret {
             return None;
         }
+        let strange = |word: &str| word.bytes().any(|byte| b"!#$%&*~".contains(&byte));
         let line = self.line_from(from);
         let (head, word) = line.rsplit_once(':')?;
         // `password of the admin user: x`, not `password was changed for user: ada`.
@@ -374,7 +378,8 @@ impl<'t> Scan<'t> {
             }
             trimmed => (trimmed, from + line.len() - word.trim_start().len()),
         };
-        let secret = !told && !head.contains(':') && (shape::is_password(word) || shape::is_key(word));
+        let made = shape::is_password(word) && (password || strange(word)) || password && shape::is_key(word);
+        let secret = !told && !head.contains(':') && made;
         (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
     }
 }

@@ -474,8 +474,11 @@ impl<'t> Scan<'t> {
 
     /// What a sentence tells of a password behind a comma: `rotate the password, it is now x`.
     fn told_further_on(&self, name: &Name<'t>, gap: usize) -> Option<Range<usize>> {
-        let rest = self.line_from(gap + 1).strip_prefix(" it ").filter(|_| names::is_password(name.text))?;
-        let from = gap + 1 + " it ".len();
+        let line = self.line_from(gap + 1);
+        let says = [" was ", " now ", " is "].iter().any(|says| line.starts_with(says));
+        let rest = line.strip_prefix(" it ").or_else(|| line.strip_prefix(' ').filter(|_| says));
+        let rest = rest.filter(|_| names::is_password(name.text))?;
+        let from = gap + 1 + line.len() - rest.len();
         prose::told(name.text, Class::Secret, false, rest).map(|range| from + range.start..from + range.end)
     }
 

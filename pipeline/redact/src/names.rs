@@ -107,7 +107,7 @@ pub(super) fn classify(name: &str) -> Class {
         // Of Argo CD, which takes whoever knows it.
         return Class::Secret;
     }
-    if last == "iv" && matches!(before, "creds" | "cipher" | "encryption" | "crypto") {
+    if last == "iv" && matches!(before, "creds" | "cipher" | "encryption" | "crypto" | "aes") {
         return Class::Key;
     }
     if compact == "jwtsource" {
@@ -212,14 +212,18 @@ pub(super) fn classify(name: &str) -> Class {
     match last.as_str() {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "code" if matches!(before, "pin" | "unlock" | "alarm" | "door") => Class::Scalar,
-        "encrypt" if words.len() == 1 => Class::Key,
+        "encrypt" => Class::Key,
+        "code" if matches!(before, "activation" | "invite") => Class::Key,
         "seed" if before == "key" => Class::Scalar,
         "hmac" | "seed" | "hmacencoded" => Class::Key,
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
         "keystore" | "keyring" => Class::Key,
         // `VAPID_PRIVATE`.
-        "private" if words.len() > 1 => Class::Key,
+        "private" | "priv" | "signing" | "sk" if words.len() > 1 => Class::Key,
+        "unseal" | "macaroon" => Class::Key,
+        "signature" if before == "access" => Class::Key,
+        "preshared" => Class::Scalar,
         // Of MongoDB.
         "keyfile" if words.len() == 1 => Class::Key,
         // Of Telegram: `API_HASH`.

@@ -51,7 +51,7 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 100] = [
+const NAMES: [&str; 109] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen", "pepper", "seed", "recov", "securej", "encrypt", "ycombt", "ycomb-t",
@@ -60,7 +60,8 @@ const NAMES: [&str; 100] = [
     "ap_user", "dbroot", "bundle_", "kek", "pin:", "pin=", "pin\":", "pin to ", "pin is ", "pin of ",
     "pin for ", "pin_c", "pin-c", "pinc", ".pin", "pphrase", "p_phrase", "p-phrase", "contrase", "wachtw",
     "mdp", "senha", "heslo", "haslo", "hasł", "hasŁ", "salasana", "adgangsk", "senord", "jelsz", "parola",
-    "geheimn", "gslt", "_privat", "n-verify", "n_verify", "api_h", "ock_code", "arm_code", "oor_code",
+    "geheimn", "gslt", "_priv", "hphrase", "vphrase", "preshare", "_sk", "unseal", "macaroon", "ion_code",
+    "ite_code", "_iv", "n-verify", "n_verify", "api_h", "ock_code", "arm_code", "oor_code",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];

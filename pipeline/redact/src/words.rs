@@ -18,7 +18,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
          authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas \
-         distributedcookie gslt passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
+         distributedcookie gslt authphrase privphrase passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
          contrasena contraseña wachtwoord",
     )
 });

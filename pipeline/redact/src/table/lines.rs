@@ -95,10 +95,10 @@ pub(super) const LINES: &[Row] = &[
     line(
         "proxy-of-a-list",
         "ProxyChains: socks5 address port user password",
-        &["socks4 ", "socks5 ", "http "],
-        r"^\s*(?:socks[45]|http)\s+[0-9.]{7,15}\s+[0-9]{2,5}\s+\S+\s+(\S+)\s*$",
-        ["socks5 192.0.2.1 1080 ada thistle", "  http 192.0.2.2 8080 app th1stle"],
-        ["socks5 127.0.0.1 9050", "http 192.0.2.1 80 open"],
+        &["socks4 ", "socks5 "],
+        r"^\s*socks[45]\s+[0-9.]{7,15}\s+[0-9]{2,5}\s+\S+\s+(\S+)\s*$",
+        ["socks5 192.0.2.1 1080 ada thistle", "  socks4 192.0.2.2 8080 app th1stle"],
+        ["socks5 127.0.0.1 9050", "socks5 is open"],
     ),
     line(
         "access-list",

@@ -5,8 +5,8 @@
 
 use super::shape;
 use super::words::{
-    ABOUT, CAPTIONS, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, PIECES,
-    SETTINGS, STEMS, SUFFIXES, VALUE_OWNERS, WEAK,
+    ABOUT, CAPTIONS, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, PIECES, SETTINGS,
+    STEMS, SUFFIXES, VALUE_OWNERS, WEAK, holds_stem,
 };
 
 mod class;
@@ -194,13 +194,7 @@ pub(super) fn classify(name: &str) -> Class {
         // An annotation names one: `cert-manager.io/private-key-secret`.
         return Class::Key;
     }
-    let mut rest = compact.clone();
-    for word in NOT_STEMS.iter() {
-        if rest.contains(word) {
-            rest = rest.replace(word, "");
-        }
-    }
-    if STEMS.iter().any(|stem| rest.contains(stem)) || owned_key(&words) {
+    if holds_stem(&compact) || owned_key(&words) {
         return Class::Secret;
     }
     if WEAK.contains(last.as_str())

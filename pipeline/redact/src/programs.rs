@@ -1,7 +1,9 @@
 //! Programs that take secrets as arguments under names that do not say so, as data; and the reading of their
 //! arguments, in a list or in a line.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::names::{self, Class};
 use super::words::TERMS;
@@ -123,6 +125,18 @@ enum Next {
     Command,
 }
 
+/// The names of programs by their first letter, each with the program's place in the table.
+static NAMES: LazyLock<HashMap<u8, Vec<(usize, &str)>>> = LazyLock::new(|| {
+    let mut names: HashMap<u8, Vec<(usize, &str)>> = HashMap::new();
+    for (number, program) in PROGRAMS.iter().enumerate() {
+        for name in program.names {
+            let first = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
+            names.entry(first).or_default().push((number, *name));
+        }
+    }
+    names
+});
+
 impl Arguments {
     /// The program that a list of arguments goes to, by whatever names it: its image, its command.
     pub(crate) fn program(&mut self, name: &str) {
@@ -132,13 +146,10 @@ impl Arguments {
         let name = name.rsplit('/').next().unwrap_or(name);
         let name = name.split([':', '@']).next().unwrap_or(name);
         let Some(first) = name.as_bytes().first().map(u8::to_ascii_lowercase) else { return };
-        for (number, program) in PROGRAMS.iter().enumerate() {
-            let hit = program.names.iter().any(|known| {
-                known.as_bytes().first() == Some(&first)
-                    && name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
-                    && (known.len() > 4 || name.len() == known.len() || matches!(*known, "snmp"))
-            });
-            if hit {
+        for (number, known) in NAMES.get(&first).into_iter().flatten() {
+            if name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
+                && (known.len() > 4 || name.len() == known.len() || matches!(*known, "snmp"))
+            {
                 self.programs |= 1 << number;
             }
         }
@@ -422,9 +433,15 @@ impl Arguments {
         self.known().any(|(_, program)| program.names.contains(&name))
     }
 
+    /// The programs that were seen, each with its place in the table.
     fn known(&self) -> impl Iterator<Item = (usize, &'static Program)> + use<> {
-        let programs = self.programs;
-        PROGRAMS.iter().enumerate().filter(move |(number, _)| programs >> number & 1 == 1)
+        let mut left = self.programs;
+        let numbers = std::iter::from_fn(move || {
+            let number = (left != 0).then_some(left.trailing_zeros())?;
+            left &= left - 1;
+            Some(number as usize)
+        });
+        numbers.filter_map(|number| PROGRAMS.get(number).map(|program| (number, program)))
     }
 }
 

@@ -380,9 +380,12 @@ pub(super) fn checked(line: &str) -> Option<Range<usize>> {
         "literal \"",
         "^got \"",
     ];
+    // What a check quotes stands near its beginning.
+    let begin = line.get(..line.floor_char_boundary(176)).unwrap_or_default();
+    begin.find(['"', '\''])?;
     let at = opens.iter().find_map(|open| match open.strip_prefix('^') {
         Some(open) => line.starts_with(open).then_some(open.len()),
-        None => line.find(open).map(|at| at + open.len()),
+        None => begin.find(open).map(|at| at + open.len()),
     })?;
     let quote = line.get(..at)?.chars().next_back()?;
     let text = line.get(at..)?.split(quote).next()?;

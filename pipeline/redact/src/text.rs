@@ -1,8 +1,10 @@
 //! Finds secrets in text that has no structure, or none that can be read: messages, URLs, scripts, command
 //! lines, properties, connection strings.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
+use super::names::{self, Class};
 use super::occurrences::Occurrences;
 use super::scan::{Found, Marks, around};
 use super::table::Cut;
@@ -19,6 +21,8 @@ mod sql;
 mod tests;
 mod value;
 
+/// Of how many names it is kept what they say.
+const KEPT_CLASSES: usize = 1_024;
 /// How far a name reaches back from its end, in bytes.
 const NAME: usize = 128;
 /// How far the end of a value that may hold spaces is looked for, in bytes.
@@ -154,6 +158,8 @@ struct Scan<'t> {
     refers: Cell<usize>,
     /// Bytes of values that were looked at.
     looked: Cell<usize>,
+    /// What names say that were read already, as texts repeat theirs.
+    classes: RefCell<HashMap<&'t str, Class>>,
     /// Bytes that were searched for the end of something.
     #[cfg(test)]
     searched: Cell<usize>,
@@ -179,6 +185,7 @@ impl<'t> Scan<'t> {
             unclosed: Cell::new(usize::MAX),
             refers: Cell::new(0),
             looked: Cell::new(0),
+            classes: RefCell::default(),
             #[cfg(test)]
             searched: Cell::new(0),
         }
@@ -248,6 +255,20 @@ impl<'t> Scan<'t> {
 
     fn line_end(&self, from: usize) -> usize {
         self.until(from, |byte| byte == b'\n' || byte == b'\r')
+    }
+
+    /// What a name says of its value. Of so many names it is kept.
+    fn class_of(&self, name: &'t str) -> Class {
+        let known = self.classes.borrow().get(name).copied();
+        known.unwrap_or_else(|| {
+            // A property of Java: `-Dbasicauth=x`.
+            let class = names::classify(name.strip_prefix("-D").unwrap_or(name));
+            let mut classes = self.classes.borrow_mut();
+            if classes.len() < KEPT_CLASSES {
+                classes.insert(name, class);
+            }
+            class
+        })
     }
 
     /// The rest of the line from `from` on, as far as a value is looked for.

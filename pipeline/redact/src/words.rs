@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use regex::Regex;
+
 type Words = LazyLock<HashSet<&'static str>>;
 
 fn set(text: &'static str) -> HashSet<&'static str> {
@@ -24,10 +26,26 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
 });
 
 /// Longer words that hold a stem by chance.
-pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
+static NOT_STEMS: Words = LazyLock::new(|| {
     set("tokenizer tokenize tokenization tokenreview secretary secretariat secretion passwordless tokenless \
          secretless tokenomics serviceaccounttokenprojection nontoken externalsecrets sealedsecrets jsonwebtoken")
 });
+
+static STEM: LazyLock<Regex> = LazyLock::new(|| any_of(&STEMS));
+static NOT_STEM: LazyLock<Regex> = LazyLock::new(|| any_of(&NOT_STEMS));
+
+/// Finds any of these, the longest that begins at a place, in one pass.
+#[expect(clippy::expect_used, reason = "the words are constants, which every test builds")]
+fn any_of(words: &HashSet<&str>) -> Regex {
+    let mut words: Vec<&str> = words.iter().copied().collect();
+    words.sort_unstable_by_key(|word| std::cmp::Reverse(word.len()));
+    Regex::new(&words.join("|")).expect("letters and digits are a pattern")
+}
+
+/// Whether a name in small letters and digits holds a stem, and not merely a longer word that holds one by chance.
+pub(super) fn holds_stem(name: &str) -> bool {
+    STEM.is_match(name) && STEM.is_match(&NOT_STEM.replace_all(name, ""))
+}
 
 /// Secret as the last word of a name.
 pub(super) static WEAK: Words = LazyLock::new(|| {

@@ -107,7 +107,7 @@ pub(super) const DEVICES: &[Row] = &[
     line(
         "secret-of-a-gateway",
         "VyOS: set vpn ipsec authentication psk name secret x",
-        &["ation psk "],
+        &["vpn ipsec auth"],
         r#"(?i)^\s*set\s+vpn\s+ipsec\s+authentication\s+psk\s+\S+\s+secret\s+["']?([^\s"']+)"#,
         [
             "set vpn ipsec authentication psk hq secret 'thistle'",

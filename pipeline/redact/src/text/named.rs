@@ -58,8 +58,7 @@ impl<'t> Scan<'t> {
             {
                 continue;
             }
-            // A property of Java: `-Dbasicauth=x`.
-            let class = match names::classify(text.strip_prefix("-D").unwrap_or(text)) {
+            let class = match self.class_of(text) {
                 Class::Key if text == "default_signer" => self.class_of_words(text, start),
                 Class::Plain => self.class_of_words(text, start),
                 // PHP: `tcp://redis:6379?auth=x`.

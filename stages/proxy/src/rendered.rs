@@ -220,17 +220,13 @@ mod tests {
         let manifest = |image: &str| {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "image": image}).to_string()
         };
-        let of_fork = |compiled: String| json!({"compiledManifest": compiled, "rawManifest": "a: b", "path": "web.yaml"});
+        let of_fork =
+            |compiled: &str| json!({"compiledManifest": compiled, "rawManifest": "a: b", "path": "web.yaml"});
         let nameless = json!({"kind": "Job", "metadata": {"generateName": "job-"}}).to_string();
         let [one, two] = ["web:1", "web:2"].map(manifest);
         for manifests in [
             json!([one, two, nameless, nameless]),
-            json!([
-                of_fork(one.clone()),
-                of_fork(two.clone()),
-                of_fork(nameless.clone()),
-                of_fork(nameless.clone())
-            ]),
+            json!([of_fork(&one), of_fork(&two), of_fork(&nameless), of_fork(&nameless)]),
         ] {
             let mut rendered: Rendered = serde_json::from_value(json!({"manifests": manifests})).unwrap();
             let called = ObjectName { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };

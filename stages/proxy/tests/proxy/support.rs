@@ -74,7 +74,7 @@ impl Running {
 
     /// The same, with whatever else `change` gives it.
     pub(crate) async fn made(remembered: Duration, change: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Self {
-        Self::built(remembered, change, Stopping::default()).await
+        Box::pin(Self::built(remembered, change, Stopping::default())).await
     }
 
     /// One that waits so long for what is under way when it is told to stop.

@@ -112,7 +112,7 @@ impl<S> WebSocket<S> {
         match payload.len() {
             small @ ..=125 => self.waiting.extend_from_slice(&[masked | small as u8]),
             length => {
-                // A frame has FRAME bytes at most, which fits.
+                // A frame has at most MAX_FRAME bytes, which fits.
                 self.waiting.extend_from_slice(&[masked | 126]);
                 self.waiting.extend_from_slice(&(length as u16).to_be_bytes());
             }

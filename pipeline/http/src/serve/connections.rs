@@ -41,7 +41,7 @@ pub(crate) struct Bounds {
     /// The next answer is the last of its connection after this long, and says so. An idle one is not closed then: a load balancer
     /// may ask over it at that very moment, and would tell its client of an error.
     pub(crate) connection_age: Duration,
-    /// What is being answered then has about this much longer.
+    /// What is being answered then has about this much longer. Without any, the connection ends at its age, idle or not.
     pub(crate) answer_age: Duration,
     /// Answers under way when the process stops have this long.
     pub(crate) grace: Duration,
@@ -151,7 +151,8 @@ async fn converse(
                 // What is on its way, such as lines that somebody follows, goes on for a while.
                 is_old.store(true, Ordering::Relaxed);
                 let answered = (place.requests() > 0).then(|| asked.load(Ordering::Relaxed));
-                if answered.is_some() && answered == answered_before {
+                // Where no answer has any time left, none is to be asked for: it would be cut off at once.
+                if bounds.answer_age.is_zero() || (answered.is_some() && answered == answered_before) {
                     break (None, Duration::ZERO);
                 }
                 answered_before = answered;

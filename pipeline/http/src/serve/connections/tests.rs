@@ -178,6 +178,20 @@ async fn an_old_connection_is_closed_with_its_next_answer_and_not_while_it_may_b
     serving.stop().await;
 }
 
+/// As on the admin server: whoever asks each second is not cut off within an answer.
+#[tokio::test(start_paused = true)]
+async fn an_old_connection_whose_answers_have_no_time_left_ends_at_its_age_also_while_it_is_idle() {
+    for page in [get(async || "done"), get(async || lines())] {
+        let bounds =
+            Bounds { connection_age: Duration::from_secs(300), answer_age: Duration::ZERO, ..BOUNDS };
+        let serving = Serving::new(page, bounds);
+        let mut kept = serving.connected(1024, REQUEST).await;
+        assert_eq!(broke_off(&mut kept).await, Some(300));
+        drop(kept);
+        serving.stop().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_answered_on_an_old_connection_has_its_time_however_long_the_answer_before_took() {
     // Each answer begins at once, and ends after 400 seconds.

@@ -13,8 +13,11 @@ const SCHEMES: [&str; 9] =
 impl<'t> Scan<'t> {
     /// Where the value that begins at `from` ends.
     pub(super) fn value(&self, from: usize, name: &Name<'_>, delimiter: u8) -> Option<Range<usize>> {
-        // A flag sets no more than a word: `--env PASSWORD=x --env HOST=y`.
-        let flag = self.line_before(name.start, NAME).trim_start().starts_with("--");
+        // A flag sets no more than a word, `--env PASSWORD=x --env HOST=y`; a comment of SQL may hold several.
+        let head = self.line_before(name.start, NAME).trim_start();
+        let flag = head
+            .strip_prefix("--")
+            .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_alphanumeric()));
         let leads = !flag && self.leads_line(name.start);
         let first = self.byte(from)?;
         if matches!(first, b'\n' | b'\r') || (matches!(first, b'|' | b'>') && leads && delimiter == b':') {

@@ -76,7 +76,7 @@ pub(super) const LINES: &[Row] = &[
     line(
         "words-of-a-wallet",
         "BIP 39: twelve words or more, of which a wallet is made",
-        &["mnemonic", "d phrase", "y phrase", "t phrase", "seed words"],
+        &["mnemonic", "d phrase", "y phrase", "t phrase", "seed words", "ery words", "ret words"],
         r#"(?i)\b(?:mnemonic|(?:seed|recovery|secret) (?:phrase|words))\b[^:=]{0,32}[:=]\s*["'`]?((?:[a-z]{3,8}\s+){11,23}[a-z]{3,8})"#,
         [
             "the mnemonic of the faucet: legal winner thank year wave sausage worth useful legal winner thank yellow",

@@ -70,6 +70,15 @@ impl Row {
             "user-with-an-id" => text.len() < 4 || text.starts_with(['!', '*']),
             // What every agent of SNMP is delivered with.
             "community-of-a-device" => text == "public",
+            // How something is encrypted, `the secret cipher aes-256-cbc`; how many characters a simple password has.
+            "cipher-of-a-device" => {
+                let lower = text.to_ascii_lowercase();
+                text.len() < 3
+                    || super::words::TERMS.contains(lower.as_str())
+                    || ["aes-", "aes1", "aes2", "tls_", "ecdhe-", "ecdhe_", "dhe-", "chacha20-", "3des-"]
+                        .iter()
+                        .any(|begin| lower.starts_with(begin))
+            }
             "encoded-by-a-shell" => {
                 text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }

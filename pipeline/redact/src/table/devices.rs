@@ -73,7 +73,7 @@ pub(super) const DEVICES: &[Row] = &[
             "wpa-psk he",
             "server-key ",
         ],
-        r"(?i)^\s*(?:crypto\s+isakmp\s+key\s+(?:[06]\s+)?(\S+)\s+(?:address|hostname)\b|pre-shared-key\s+address\s+\S+(?:\s+[0-9.]+)?\s+key\s+(?:[06]\s+)?(\S+)|server-private\s+\S+\s+(?:[a-z-]+\s+[0-9]+\s+)*key\s+(?:[0-7]\s+)?(\S+)|ip\s+nhrp\s+authentication\s+(\S+)|(?:standby|vrrp|glbp)\s+(?:[0-9]+\s+)?authentication\s+(?:text\s+(\S+)|([a-z]+[0-9_!@#$%][^\s]*)\s*$)|wpa-psk\s+(?:ascii|hex)\s+(?:[078]\s+)?(\S+)|(?:client\s+\S+\s+)?server-key\s+(?:[0-7]\s+)?(\S+))",
+        r"(?i)^\s*(?:crypto\s+isakmp\s+key\s+(?:[06]\s+)?(\S+)\s+(?:address|hostname)\b|pre-shared-key\s+address\s+\S+(?:\s+[0-9.]+)?\s+key\s+(?:[06]\s+)?(\S+)|server-private\s+\S+\s+(?:[a-z-]+\s+[0-9]+\s+)*key\s+(?:[0-7]\s+)?(\S+)|ip\s+nhrp\s+authentication\s+(\S+)|(?:standby|vrrp|glbp)\s+(?:[0-9]+\s+)?authentication\s+(?:text\s+(\S+)|([a-z]+[0-9_!@#$%][^\s]*)\s*$)|wpa-psk\s+(?:ascii|hex)\s+(?:[078]\s+)?(\S+)|(?:client\s+\S+\s+)?server-key\s+(?:[0-7]\s+)?(\S+)\s*$)",
         ["crypto isakmp key thistle address 192.0.2.1", " ip nhrp authentication thistle"],
         ["crypto isakmp key", "standby 1 authentication md5 key-chain core"],
     ),

@@ -478,7 +478,15 @@ impl<'t> Scan<'t> {
         let rest = line.strip_prefix(" it ").or_else(|| line.strip_prefix(' ').filter(|_| says));
         let rest = rest.filter(|_| names::is_password(name.text))?;
         let from = gap + 1 + line.len() - rest.len();
-        prose::told(name.text, Class::Secret, false, rest).map(|range| from + range.start..from + range.end)
+        let range = prose::told(name.text, Class::Secret, false, rest)?;
+        // Who does it now is no password: `no more password, now Vault-Agent injects it`.
+        let more = rest.get(range.end..).unwrap_or_default().trim_start_matches(is_quote_letter);
+        let ends = [" for ", " of ", " in ", " on ", " and ", " until ", " as ", " ("];
+        let acts = line.starts_with(" now ")
+            && more.starts_with(' ')
+            && !more.trim().is_empty()
+            && !ends.iter().any(|word| more.starts_with(word));
+        (!acts).then(|| from + range.start..from + range.end)
     }
 
     /// Whether a name is a file that is made of the one that stands behind it, as in a Makefile: `server.key: server.cnf`.

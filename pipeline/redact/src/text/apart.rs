@@ -357,13 +357,20 @@ impl<'t> Scan<'t> {
 
     /// A secret that ends a sentence about it, behind its colon: `the password for root@localhost: x`.
     ///
-    /// Of another secret only what has signs in it that nobody writes: `shared secret with ada: th1stle&thorn`.
+    /// Of another secret only what has signs within it that nobody writes: `shared secret with ada: th1stle&thorn`. Not what
+    /// is matched, `payments*`, nor a path or a reference, `docs/auth.md#flow`, `acme/shop#42`.
     fn at_the_end(&self, name: &Name<'t>, from: usize, class: Class) -> Option<Range<usize>> {
         let password = names::is_password(name.text);
         if !password && class != Class::Secret {
             return None;
         }
-        let strange = |word: &str| word.bytes().any(|byte| b"!#$%&*~".contains(&byte));
+        let part = |byte: u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
+        let sign = |byte: u8| b"!#$%&*~".contains(&byte);
+        let strange = |word: &str| {
+            let mut threes = word.as_bytes().windows(3);
+            let odd = |three: &[u8]| matches!(three, [before, odd, after] if part(*before) && sign(*odd) && part(*after));
+            !word.contains('/') && threes.any(odd)
+        };
         let line = self.line_from(from);
         let (head, word) = line.rsplit_once(':')?;
         // `password of the admin user: x`, not `password was changed for user: ada`.

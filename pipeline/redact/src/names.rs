@@ -213,8 +213,8 @@ pub(super) fn classify(name: &str) -> Class {
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
         "keystore" | "keyring" => Class::Key,
-        // `VAPID_PRIVATE`.
-        "private" | "priv" | "signing" | "sk" if words.len() > 1 => Class::Key,
+        // `VAPID_PRIVATE`; of a network it is a part, of which the id stands there: `SUBNET_PRIVATE`.
+        "private" | "priv" | "signing" | "sk" if words.len() > 1 && !is_of_network(before) => Class::Key,
         "unseal" | "macaroon" => Class::Key,
         "signature" if before == "access" => Class::Key,
         "preshared" => Class::Scalar,
@@ -245,6 +245,34 @@ pub(super) fn classify(name: &str) -> Class {
         "users" | "accounts" => Class::Users,
         _ => Class::Plain,
     }
+}
+
+/// Whether what a word names is private or public as networks are, and no key.
+fn is_of_network(word: &str) -> bool {
+    matches!(
+        word,
+        "subnet"
+            | "subnets"
+            | "network"
+            | "networks"
+            | "vpc"
+            | "zone"
+            | "zones"
+            | "table"
+            | "tables"
+            | "endpoint"
+            | "endpoints"
+            | "group"
+            | "sg"
+            | "lb"
+            | "alb"
+            | "nlb"
+            | "domain"
+            | "bucket"
+            | "registry"
+            | "repo"
+            | "repository"
+    )
 }
 
 /// Whether `name` names a reference to a secret kept elsewhere (`secretKeyRef`, `valueFrom`, `secretName`).

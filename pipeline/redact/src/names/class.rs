@@ -79,6 +79,8 @@ impl Class {
                 let version = !is_password(name) && shape::is_version(text);
                 let other = is_pin(&words(name))
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
+                // A state, and no code that somebody enters: `alarm_code: 4`.
+                let state = text.len() < 4 && words(name).last().is_some_and(|last| last == "code");
                 let digest = !is_password(name)
                     && text
                         .split_once(':')
@@ -111,6 +113,7 @@ impl Class {
                     || version
                     || other
                     || folder
+                    || state
                     || digest
                     || community
                     || place

@@ -114,8 +114,9 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         }
         (Class::Secret | Class::Scalar, Value::Number(number)) => {
             let text = number.to_string();
-            // `pin: 13` is one of a board.
-            let of_board = text.len() < 4 && name.eq_ignore_ascii_case("pin");
+            // `pin: 13` is one of a board, `alarm_code: 4` a state.
+            let state = || names::words(name).last().is_some_and(|last| last == "code");
+            let of_board = text.len() < 4 && (name.eq_ignore_ascii_case("pin") || state());
             !is_share(&text) && !of_board && !names::is_count(name, &text)
         }
         (Class::Secret, _) => true,

@@ -195,7 +195,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          but so however though although once during against about raise raises return returns throw throws show shows \
          hide hides trim trims trimmed strip strips stripped mask masks masked \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
-         variables",
+         variables debe debes deve devem moet moeten doit doivent musi muss müssen darf",
     )
 });
 
@@ -226,7 +226,8 @@ pub(super) static FUNCTION: Words = LazyLock::new(|| {
 pub(super) static STATES: Words = LazyLock::new(|| {
     set("missing invalid expired empty required unknown denied revoked failed unset wrong incorrect absent \
          present set malformed unauthorized string <nil> generated rotated renewed found stale valid ok accepted \
-         rejected verified ready pending loading hashed encrypted sealed minlength maxlength")
+         rejected verified ready pending loading hashed encrypted sealed minlength maxlength obligatoria obligatorio \
+         requerida requerido incorrecta incorrecto obrigatoria obrigatorio incorreta verplicht onjuist ongeldig povinne")
 });
 
 /// Names that configuration files set with nothing but space behind them.

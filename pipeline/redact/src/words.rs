@@ -20,7 +20,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
          authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas \
-         distributedcookie gslt authphrase privphrase passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
+         distributedcookie authphrase privphrase passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
          contrasena contraseña wachtwoord",
     )
 });
@@ -51,7 +51,7 @@ pub(super) fn holds_stem(name: &str) -> bool {
 pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
-         htdigest seckey community dbroot mdp senha heslo haslo hasło salasana adgangskode passord lösenord losenord \
+         htdigest seckey gslt community dbroot mdp senha heslo haslo hasło salasana adgangskode passord lösenord losenord \
          jelszo jelszó parola geheimnis",
     )
 });

@@ -68,12 +68,12 @@ async fn pods_stand_below_the_rollout_or_workflow_that_has_them() {
     drawn.sort();
     let expected = [
         "1 Pod stray",
-        "1 Rollout web",
-        "1 Workflow build",
+        "1 Rollout web, Healthy",
+        "1 Workflow build, Healthy",
         "2 AnalysisRun web-b-2",
         "2 Pod build-1",
-        "2 ReplicaSet · new web-b: 2 of 2 pods are ready, revision 2",
-        "2 ReplicaSet · old web-a: 1 of 2 pods are ready, revision 1",
+        "2 ReplicaSet · new web-b, Healthy: 2 of 2 pods are ready, revision 2",
+        "2 ReplicaSet · old web-a, Progressing: 1 of 2 pods are ready, revision 1",
         "3 Pod web-b-1",
         "3 Pod web-b-2",
     ];

@@ -64,7 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("loadtest-judge", &["loadtest-sim"]),
     ("loadtest-sim", &["pipeline-core"]),
-    ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),
+    ("pipeline-bus", &["pipeline-core", "pipeline-ownership", "pipeline-trust"]),
     ("pipeline-core", &[]),
     // Values are judged before anything runs: it needs nobody.
     ("pipeline-doctor", &[]),
@@ -82,8 +82,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-redact", &[]),
     // Sealing takes a certificate and nothing else.
     ("pipeline-seal", &[]),
+    // Whom TLS trusts is one rule for the bus and for peers over HTTP, and knows neither.
+    ("pipeline-trust", &[]),
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
-    ("stages-client", &["pipeline-core"]),
+    ("stages-client", &["pipeline-core", "pipeline-trust"]),
     // Servers of repositories are peers as others are: one way to set up TLS serves all.
     ("stages-git", &["stages-client"]),
     ("stages-kube", &["pipeline-core"]),

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pipeline_doctor::Certificate;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::CertificateDer;
+use rustls::{CertificateError, Error};
 use stages_client::ServerVerifier;
 use x509_cert::der::Decode as _;
 
@@ -38,60 +37,24 @@ impl Chain {
     }
 }
 
-/// Verifies as another does, and remembers what was shown.
-#[derive(Debug)]
-pub(in crate::cli) struct RecordingVerifier {
+/// Verifies as another does, or trusts everybody where it is insecure, and remembers what was shown.
+pub(in crate::cli) fn recording(
     inner: Arc<ServerVerifier>,
     insecure: bool,
-    shown: PresentedChain,
-}
-
-impl RecordingVerifier {
-    pub(in crate::cli) fn new(inner: Arc<ServerVerifier>, insecure: bool, shown: &PresentedChain) -> Self {
-        Self { inner, insecure, shown: shown.clone() }
-    }
-}
-
-impl ServerCertVerifier for RecordingVerifier {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        host: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verified = self.inner.verify_server_cert(own, between, host, ocsp, now);
-        let mut chain = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
-        chain.shown = std::iter::once(own).chain(between).map(|one| one.clone().into_owned()).collect();
-        if self.insecure {
-            return Ok(ServerCertVerified::assertion());
+    shown: &PresentedChain,
+) -> Arc<ServerVerifier> {
+    let PresentedChain(shown) = shown.clone();
+    ServerVerifier::by(move |presented| {
+        let verified = inner.verify(presented);
+        let mut chain = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::iter::once(presented.own).chain(presented.between);
+        chain.shown = all.map(|one| one.clone().into_owned()).collect();
+        if insecure {
+            return Ok(());
         }
         chain.why = verified.as_ref().err().cloned();
         verified
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, own, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        own: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, own, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
+    })
 }
 
 /// Which certificate of a chain does not verify, and how.

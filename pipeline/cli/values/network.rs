@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::certificates::{PresentedChain, RecordingVerifier, described};
+use super::certificates::{PresentedChain, described, recording};
 use crate::cli::single_thread;
 
 /// The time one question may take.
@@ -110,7 +110,7 @@ pub(in crate::cli) fn client(
             .with_safe_default_protocol_versions()
             .map_err(|_| other("TLS cannot be spoken"))?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(RecordingVerifier::new(verifier, *insecure, shown)))
+            .with_custom_certificate_verifier(recording(verifier, *insecure, shown))
             .with_no_client_auth();
         builder = builder.tls_backend_preconfigured(config);
     } else {

@@ -24,7 +24,6 @@ mod own_cookie;
 mod proxies;
 mod query_bounds;
 mod retry_after;
-mod server_verifier;
 mod session;
 mod speaks_http;
 mod synced_sources;
@@ -44,25 +43,13 @@ pub use no_tunnel::NO_TUNNEL;
 pub use own_certificate::{CertificateError, CertificateFiles, OwnCertificate};
 pub use own_cookie::OwnCookie;
 pub use pipeline_core::Families;
+pub use pipeline_trust::{ServerVerifier, install_crypto};
 pub use proxies::{proxy_exceptions, through_environment};
 pub use query_bounds::{QueryFault, check_query};
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
-pub use server_verifier::ServerVerifier;
 pub use session::{Login, Session, Sessions};
 pub use speaks_http::speaks_http;
 pub use synced_sources::{SyncedSources, synced_sources};
 pub use target::{Target, TargetError};
 pub use token::{Token, TokenError};
-
-/// Makes ring the TLS provider of the process. May be called any number of times, and after somebody else
-/// installed a provider, which then stays.
-///
-/// One provider for every client of the process, because two that are both compiled in and neither chosen
-/// make the first TLS connection panic.
-pub fn install_crypto() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread was faster: then there is a provider, which is what is wanted.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    }
-}

@@ -6,7 +6,6 @@
 //! away is answered for with 502, 503 or 504, and every other route goes on
 
 mod access;
-mod any_certificate;
 mod config;
 mod connection;
 mod exchange;

@@ -32,7 +32,6 @@ use stages_client::ServerVerifier;
 use tower_service::Service;
 use url::Url;
 
-use crate::any_certificate::AnyCertificate;
 use crate::config::Proxied;
 use crate::lent::Lent;
 use crate::refusal::Refusal;
@@ -124,10 +123,8 @@ fn address(url: &Url) -> Option<(String, u16)> {
 fn tls_config(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, UpstreamError> {
     let builder = ClientConfig::builder();
     if insecure {
-        return Ok(builder
-            .dangerous()
-            .with_custom_certificate_verifier(AnyCertificate::new())
-            .with_no_client_auth());
+        let any = ServerVerifier::by(|_| Ok(()));
+        return Ok(builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth());
     }
     let Some(file) = ca_file else { return Ok(builder.with_platform_verifier()?.with_no_client_auth()) };
     let failed = |source| UpstreamError::Authorities { file: file.clone(), source };

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pipeline_core::{Call, Meter, Outcome, Reason, Sample};
+use pipeline_core::{Call, Meter, Outcome, Sample};
+
+use crate::{HttpError, reason_of_status};
 
 /// Tells a meter of calls.
 #[derive(Clone)]
@@ -20,8 +22,9 @@ impl fmt::Debug for Metered {
 }
 
 impl Metered {
-    /// One call has ended; `failed` says why it did not succeed.
-    pub(crate) fn record(&self, begun: Instant, failed: Option<Reason>) {
+    /// One call has ended, with an answer of this status or with none.
+    pub(crate) fn record(&self, begun: Instant, ended: Result<u16, &HttpError>) {
+        let failed = ended.map_or_else(|error| Some(error.reason()), reason_of_status);
         let outcome = failed.map_or(Outcome::Ok, Outcome::Failed);
         self.meter.record(Sample { call: self.call, outcome, took: begun.elapsed() });
     }

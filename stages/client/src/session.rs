@@ -20,7 +20,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{Client, Fault, HttpError, Method, Token};
+use crate::token::authorization;
+use crate::{Client, Fault, HttpError, Method, Token, TokenError};
 
 const ACT: &str = "log in";
 /// After a login that failed for another reason than what was given.
@@ -231,7 +232,10 @@ impl Sessions {
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(error.reason()), |_| Outcome::Ok);
         meter.record(Sample { call: self.call, outcome, took: begun.elapsed() });
         match result {
-            Ok(token) => self.entered(&token).map_err(|()| self.failed(failed, &unfit(client), None)),
+            Ok(token) => self.entered(&token).map_err(|error| {
+                let error = client.error(ACT, Fault::Token(error));
+                self.failed(failed, &error, None)
+            }),
             Err(error) => Err(self.failed(failed, &error, password)),
         }
     }
@@ -251,10 +255,8 @@ impl Sessions {
         }
     }
 
-    fn entered(&self, token: &SecretString) -> Result<Session, ()> {
-        let text = SecretString::from(format!("Bearer {}", token.expose_secret()));
-        let mut header = HeaderValue::from_str(text.expose_secret()).map_err(|_| ())?;
-        header.set_sensitive(true);
+    fn entered(&self, token: &SecretString) -> Result<Session, TokenError> {
+        let header = authorization("Bearer ", token)?;
         let since = Instant::now();
         let life = lifetime(token).map(|life| (since + life - life / 10, since + life));
         let mut state = self.lock();
@@ -296,10 +298,6 @@ impl Sessions {
 #[derive(Deserialize)]
 struct Given {
     token: SecretString,
-}
-
-fn unfit(client: &Client) -> HttpError {
-    client.error(ACT, Fault::Token(crate::TokenError::Unfit))
 }
 
 /// How long a session lives, by what its token says; `None`: it does not say, or has no end.

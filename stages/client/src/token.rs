@@ -164,22 +164,14 @@ impl Token {
     /// # Errors
     /// As [`Token::read`], and [`TokenError::Unfit`].
     pub async fn header(&self, prefix: &str) -> Result<HeaderValue, TokenError> {
-        let token = match self {
-            Self::Literal(token) => token.clone(),
-            Self::Followed(followed) => followed.0.borrow().clone(),
-            Self::File(file) => match file.lately() {
-                Some(token) => token,
-                None => file.read().await?,
-            },
+        let lately = if let Self::File(file) = self { file.lately() } else { None };
+        let token = match lately {
+            Some(token) => token,
+            None => self.read().await?,
         };
-        let text = SecretString::from(format!("{prefix}{}", token.expose_secret()));
-        let mut value = HeaderValue::from_str(text.expose_secret()).map_err(|_| TokenError::Unfit)?;
-        value.set_sensitive(true);
-        Ok(value)
+        authorization(prefix, &token)
     }
-}
 
-impl Token {
     /// The `Authorization` value for a peer of whose scheme nothing is known: a token that holds a space names it itself, such as `Basic`
     /// or `Splunk`; any other is that of a bearer.
     ///
@@ -189,6 +181,14 @@ impl Token {
         let whole = self.header("").await?;
         if whole.as_bytes().contains(&b' ') { Ok(whole) } else { self.header("Bearer ").await }
     }
+}
+
+/// The `Authorization` value `prefix` + token, marked sensitive.
+pub(crate) fn authorization(prefix: &str, token: &SecretString) -> Result<HeaderValue, TokenError> {
+    let text = SecretString::from(format!("{prefix}{}", token.expose_secret()));
+    let mut value = HeaderValue::from_str(text.expose_secret()).map_err(|_| TokenError::Unfit)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl TokenFile {

@@ -96,12 +96,12 @@ impl Listener for Tls {
     }
 }
 
-/// A client of `address`.
 /// Calls as they usually are.
 pub(crate) fn config() -> Config {
     Config::new(Duration::from_secs(30), 64 << 20)
 }
 
+/// A client of `address`.
 pub(crate) async fn client(address: &str, config: Config) -> Client {
     config.build(Target::new(address, "").unwrap()).await.unwrap()
 }

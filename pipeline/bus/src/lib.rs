@@ -17,11 +17,9 @@ pub use bus::{Acker, Bus, Delivered, Publishing};
 pub use durable::Durable;
 pub use error::BusError;
 pub use memory::Memory;
-pub use published::{Published, Refusal};
-pub use subject::{escape, plain, token};
-
 pub use message::{About, DecodeError, EncodeError, Encoded, Kind, Message, Payload, decode};
-pub use subject::{CompactionKey, Keep, Prefix, PrefixError, Subject, SubjectError};
+pub use published::{Published, Refusal};
+pub use subject::{CompactionKey, Keep, Prefix, PrefixError, Subject, SubjectError, escape, plain, token};
 
 /// The source of reports that were acknowledged in subjects.
 pub const REPORTS: &str = "reports";

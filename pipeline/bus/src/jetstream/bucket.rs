@@ -17,14 +17,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use async_nats::jetstream::context::{ContextBuilder, PublishErrorKind};
+use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, header};
 use bytes::Bytes;
 use pipeline_core::Timestamp;
 
-use super::publish::IN_FLIGHT;
+use super::publish::context;
 use super::{BusError, Difference, Ensured, JetStream, ensure, shape};
 use crate::SubjectError;
 
@@ -122,12 +122,8 @@ impl JetStream {
     /// of the server.
     #[must_use]
     pub fn bucket(&self, name: &str) -> Bucket {
-        let (timeout, own) = (self.inner.config.timeout, self.inner.prefix.stream());
-        let context = ContextBuilder::new()
-            .timeout(timeout)
-            .ack_timeout(timeout)
-            .max_ack_inflight(IN_FLIGHT)
-            .build(self.inner.client.clone());
+        let own = self.inner.prefix.stream();
+        let context = context(&self.inner.client, self.inner.config.timeout);
         let stream = format!("KV_{own}_{name}");
         let prefix = format!("$KV.{own}_{name}.");
         // A ledger has room for as much as the events of a source.

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use async_nats::Client;
-use async_nats::jetstream::context::ContextBuilder;
 use pipeline_core::Shutdown;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::access::{Files, is_refusal};
 use super::events::Said;
-use super::publish::{IN_FLIGHT, ROOM_KIB};
+use super::publish::{ROOM_KIB, context};
 use super::{Config, ConfigError, Inner, JetStream};
 use crate::{Prefix, PrefixError};
 
@@ -84,11 +83,7 @@ fn over(
     prefix: Prefix,
     following: Option<AbortOnDropHandle<()>>,
 ) -> JetStream {
-    let context = ContextBuilder::new()
-        .timeout(config.timeout)
-        .ack_timeout(config.timeout)
-        .max_ack_inflight(IN_FLIGHT)
-        .build(client.clone());
+    let context = context(&client, config.timeout);
     JetStream {
         inner: Arc::new(Inner {
             client,

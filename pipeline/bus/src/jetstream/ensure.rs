@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_nats::jetstream::consumer::pull;
-use async_nats::jetstream::context::{ConsumerInfoErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{
+    ConsumerInfoErrorKind, CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
+};
 use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, consumer};
 use futures::TryStreamExt as _;
@@ -174,16 +176,16 @@ pub(super) async fn settle(
     let mut stream = get(context, &should.name).await?;
     if stream.is_none() && make {
         let mut made = context.create_stream(should.clone()).await;
-        let is_wanted = made.as_ref().is_err_and(|error| wants_bound(&error.kind()));
+        let is_wanted = made.as_ref().is_err_and(|error| says(error, ErrorCode::STREAM_MAX_BYTES_REQUIRED));
         if let Some(max_bytes) = bound.filter(|_| is_wanted) {
             made = context.create_stream(stream::Config { max_bytes, ..should.clone() }).await;
         }
         match made {
             Ok(_) => found.created.push(what.to_owned()),
             // Another process made it at the same moment, with other settings.
-            Err(error) if exists(&error.kind()) => {}
+            Err(error) if says(&error, ErrorCode::STREAM_NAME_EXIST) => {}
             // Another stream takes its subjects: it is said that this one is absent.
-            Err(error) if overlaps(&error.kind()) => {}
+            Err(error) if says(&error, ErrorCode::STREAM_SUBJECT_OVERLAP) => {}
             Err(error) => return Err(BusError::server("making the stream of the bus")(error.into())),
         }
         stream = get(context, &should.name).await?;
@@ -210,16 +212,8 @@ pub(super) async fn create(stream: &Stream, config: pull::Config) -> Result<bool
     }
 }
 
-fn exists(kind: &CreateStreamErrorKind) -> bool {
-    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_NAME_EXIST)
-}
-
-fn overlaps(kind: &CreateStreamErrorKind) -> bool {
-    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_SUBJECT_OVERLAP)
-}
-
-fn wants_bound(kind: &CreateStreamErrorKind) -> bool {
-    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_MAX_BYTES_REQUIRED)
+fn says(error: &CreateStreamError, code: ErrorCode) -> bool {
+    matches!(error.kind(), CreateStreamErrorKind::JetStream(told) if told.error_code() == code)
 }
 
 /// The stream, if it is there.

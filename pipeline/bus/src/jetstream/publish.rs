@@ -2,8 +2,10 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
-use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::Client;
+use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -16,6 +18,15 @@ pub(super) const IN_FLIGHT: usize = 256;
 
 /// Kibibytes that may be unanswered at a time: 32 MiB.
 pub(super) const ROOM_KIB: usize = 32 * 1024;
+
+/// What asks a server of streams, and waits so long for each answer.
+pub(super) fn context(client: &Client, timeout: Duration) -> jetstream::Context {
+    ContextBuilder::new()
+        .timeout(timeout)
+        .ack_timeout(timeout)
+        .max_ack_inflight(IN_FLIGHT)
+        .build(client.clone())
+}
 
 impl Refusal {
     pub(super) fn of(error: &jetstream::Error) -> Option<Self> {

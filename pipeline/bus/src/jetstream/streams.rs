@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{ContextBuilder, PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{Client, Event, HeaderMap, ServerError};
@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::access::Files;
 use super::events::Said;
-use super::publish::IN_FLIGHT;
+use super::publish::context;
 use super::{Access, ConfigError, servers};
 use crate::Refusal;
 
@@ -131,11 +131,7 @@ impl Streams {
         let connecting = tokio::spawn(async move {
             let heard = move |event: &Event| hears.0.hear(event, &hears.1);
             let client = access.connect(&servers, &telling, heard).await;
-            let context = ContextBuilder::new()
-                .timeout(timeout)
-                .ack_timeout(timeout)
-                .max_ack_inflight(IN_FLIGHT)
-                .build(client.clone());
+            let context = context(&client, timeout);
             // Nobody else sets it.
             drop(linked.set(Link { client: client.clone(), context }));
             files.follow(&client, &access, &telling, || changes.has_changed()).await;

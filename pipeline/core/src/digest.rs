@@ -1,5 +1,7 @@
 //! Digests: what is remembered of an object instead of the object.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -46,12 +48,21 @@ impl Hasher {
     /// The digest of all parts, never [`Digest::NONE`].
     #[must_use]
     pub fn finish(self) -> Digest {
-        let full = self.inner.finalize();
-        let mut first = [0_u8; 8];
-        for (to, from) in first.iter_mut().zip(full.iter()) {
-            *to = *from;
+        let full: [u8; 32] = self.inner.finalize().into();
+        let first = full.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+        Digest(first.max(1))
+    }
+
+    /// The SHA-256 of all parts as 64 hexadecimal digits.
+    #[must_use]
+    pub fn hex(self) -> String {
+        let full: [u8; 32] = self.inner.finalize().into();
+        let mut text = String::with_capacity(2 * full.len());
+        for word in full.as_chunks().0 {
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{:016x}", u64::from_be_bytes(*word));
         }
-        Digest(u64::from_be_bytes(first).max(1))
+        text
     }
 }
 

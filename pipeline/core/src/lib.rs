@@ -11,6 +11,7 @@ mod digest;
 mod digest_outcome;
 mod divergence;
 mod duration;
+mod emitter;
 mod error;
 mod event;
 mod fact;
@@ -31,6 +32,8 @@ mod report;
 mod requests;
 mod served;
 mod service;
+mod shipment;
+mod source_note;
 mod spawner;
 mod stage;
 mod step;
@@ -46,6 +49,7 @@ pub use digest::{Digest, Hasher};
 pub use digest_outcome::DigestOutcome;
 pub use divergence::{Compared, OTHERS_AT_ONCE, ObjectDigest, Others, OthersQuestion, ShardDigest};
 pub use duration::read_duration;
+pub use emitter::{Emitter, Progress};
 pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, Version};
 pub use fact::Fact;
@@ -68,10 +72,11 @@ pub use requests::{Question, Questions, REQUEST_BYTES, RequestError, Requests, b
 pub use secrecy::{ExposeSecret, SecretString};
 pub use served::Served;
 pub use service::{Given, Service};
+pub use shipment::{Shipment, idempotency_key};
+pub use source_note::{KindState, SourceNote};
 pub use spawner::Spawner;
 pub use stage::{
-    Attempt, Emitter, Enrich, Enriched, Filtered, KindState, Progress, Refetch, Remembered, Shipment, Sink,
-    Source, SourceNote, Survey, SurveyResult, Surveyed, idempotency_key,
+    Attempt, Enrich, Enriched, Filtered, Refetch, Remembered, Sink, Source, Survey, SurveyResult, Surveyed,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

@@ -361,6 +361,11 @@ impl Application {
         self.sources.iter().position(|source| !source.is_ref).unwrap_or(0)
     }
 
+    /// The source that a revision of this index is of: the first, where there are fewer.
+    pub(crate) fn source(&self, index: usize) -> Option<&Source> {
+        self.sources.get(index).or(self.sources.first())
+    }
+
     /// The repository of the first source, a reference included.
     pub(crate) fn repo_url(&self) -> &str {
         self.sources.first().map_or("", |source| &source.repo_url)

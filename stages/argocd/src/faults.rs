@@ -24,13 +24,8 @@ pub(crate) fn of_conditions(app: &Application) -> Vec<Fault> {
                 } else {
                     continue;
                 };
-                faults.push(Fault {
-                    kind: ErrorKind::Sync,
-                    level,
-                    message: condition.message.clone(),
-                    last_seen: Moment::or_now(&condition.last_transition_time),
-                    reference: None,
-                });
+                let last_seen = Moment::or_now(&condition.last_transition_time);
+                faults.push(Fault { level, ..Fault::of_sync(condition.message.clone(), last_seen) });
             }
         }
     }
@@ -42,13 +37,8 @@ fn failed(result: &SyncedResource) -> bool {
 }
 
 fn of_result(result: &SyncedResource) -> Option<Fault> {
-    (!result.message.is_empty()).then(|| Fault {
-        kind: ErrorKind::Sync,
-        level: Level::Error,
-        message: format!("Resource {}({}): \n {}", result.kind, result.name, result.message),
-        last_seen: Moment::Now,
-        reference: None,
-    })
+    let message = || format!("Resource {}({}): \n {}", result.kind, result.name, result.message);
+    (!result.message.is_empty()).then(|| Fault::of_sync(message(), Moment::Now))
 }
 
 /// What the operation of an application says of one resource of it.
@@ -61,25 +51,13 @@ pub(crate) fn of_sync_result(operation: Option<&Operation>, resource: &ResourceR
             && result.namespace == resource.namespace
             && result.name == resource.name
     })?;
-    failed(result).then(|| Fault {
-        kind: ErrorKind::Sync,
-        level: Level::Error,
-        message: result.message.clone(),
-        last_seen: Moment::or_now(&operation.started_at),
-        reference: None,
-    })
+    failed(result).then(|| Fault::of_sync(result.message.clone(), Moment::or_now(&operation.started_at)))
 }
 
 /// What a child application's own operation says.
 pub(crate) fn of_operation(operation: Option<&Operation>) -> Option<Fault> {
     let operation = operation.filter(|operation| matches!(operation.phase.as_str(), "Error" | "Failed"))?;
-    Some(Fault {
-        kind: ErrorKind::Sync,
-        level: Level::Error,
-        message: operation.message.clone(),
-        last_seen: Moment::or_now(&operation.started_at),
-        reference: None,
-    })
+    Some(Fault::of_sync(operation.message.clone(), Moment::or_now(&operation.started_at)))
 }
 
 /// What is degraded below the unhealthy ones of an application's resources.

@@ -11,11 +11,12 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// A moment that a fact names, or the moment the event was taken up because no fact names one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// RFC 3339 in seconds.
     At(String),
     /// Marked out in the content digest.
+    #[default]
     Now,
 }
 
@@ -55,7 +56,7 @@ impl From<String> for ObjectText {
 }
 
 /// `source`: what the object came from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Source {
     pub(crate) desired_manifest: String,
     pub(crate) actual_manifest: String,
@@ -115,6 +116,13 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     pub(crate) last_seen: Moment,
     pub(crate) reference: Option<Reference>,
+}
+
+impl Fault {
+    /// An error of a sync.
+    pub(crate) fn of_sync(message: String, last_seen: Moment) -> Self {
+        Self { kind: ErrorKind::Sync, level: Level::Error, message, last_seen, reference: None }
+    }
 }
 
 /// The payload of one report.

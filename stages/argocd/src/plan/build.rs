@@ -7,7 +7,7 @@ use pipeline_core::{
 use serde_json::{Map, Value, json};
 
 use super::{ChangedBy, FetchPlan, PACE, Parsed, Settings, Which, stub};
-use crate::application::{Application, Health};
+use crate::application::{Application, Entry, Health};
 use crate::faults;
 use crate::labels;
 use crate::object;
@@ -32,60 +32,14 @@ impl FetchPlan {
         if let Some(earlier) = &self.earlier {
             reports.push(stub::end(&self.event, earlier, &self.attempt, &self.settings));
         }
-        let mut unsent = Vec::new();
-        let mut incomplete = false;
-        let own = self.known.as_ref().map(Record::object);
-        if self.scope.application {
-            for (app, digest) in &self.ended {
-                let mut draft = self.application(app, None);
-                draft.fact = Some(*digest);
-                let content = draft.payload.content();
-                // A delivery that was cut off may have told it as the state that it was then.
-                let known = own.filter(|known| reports.is_empty() && !known.in_doubt);
-                if known.is_none_or(|known| known.content != content) {
-                    reports.push(self.report(&draft, content, false));
-                }
-            }
-            let gone = self.event.is_deleted();
-            let draft = self.application(&self.app, gone.then_some(self.attempt.now));
-            incomplete = draft.incomplete;
-            // An operation's end reported just before is the predecessor then, and never equal.
-            let told = reports.iter().any(|report| report.uid == self.event.uid);
-            let sure = own.filter(|known| !told && !known.in_doubt);
-            let known = sure.map_or(Digest::NONE, |known| known.content);
-            let content = draft.payload.content();
-            if gone || content != known {
-                reports.push(self.report(&draft, content, gone));
-            }
-        }
+        let incomplete = self.scope.application && self.report_application(&mut reports);
         if self.event.is_deleted() {
             return Enriched { reports, settle: None, filtered: None, refetch: None };
         }
         let changed = self.changed();
-        // What was not looked at is still to be fetched again.
-        let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
-        let left = |row: &EntityRow| {
-            row.incomplete && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
-        };
-        let still = |known: &Record| {
-            (known.object().incomplete && !self.scope.application) || known.listed().any(left)
-        };
-        let mut missing = incomplete || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
-        for (entry, health) in changed {
-            let row = self.row(entry);
-            let Some(draft) = self.resource(entry, health) else {
-                missing = true;
-                unsent.push((entry.id, row.map_or(Digest::NONE, |row| row.decision), true));
-                continue;
-            };
-            missing |= draft.incomplete;
-            let content = draft.payload.content();
-            if row.is_some_and(|row| row.content == content && !row.in_doubt) {
-                unsent.push((entry.id, draft.decision, draft.incomplete));
-            } else {
-                reports.push(self.report(&draft, content, false));
-            }
-        }
+        let mut missing = incomplete || self.is_left_incomplete(&changed) || self.is_untold_of_drift();
+        let mut unsent = Vec::new();
+        missing |= self.report_resources(changed, &mut reports, &mut unsent);
         if self.is_untold_of_drift() && !self.scope.quiet {
             // What was merged into this event may have changed them.
             let rows = self.drifting().filter_map(|entry| self.row(entry));
@@ -103,6 +57,69 @@ impl FetchPlan {
             reports,
             refetch: (missing || skipped).then_some(again),
         }
+    }
+
+    /// Adds the reports of the application itself; whether something of its newest state could not be had.
+    fn report_application(&self, reports: &mut Vec<Report>) -> bool {
+        let own = self.known.as_ref().map(Record::object);
+        for (app, digest) in &self.ended {
+            let mut draft = self.application(app, None);
+            draft.fact = Some(*digest);
+            let content = draft.payload.content();
+            // A delivery that was cut off may have told it as the state that it was then.
+            let known = own.filter(|known| reports.is_empty() && !known.in_doubt);
+            if known.is_none_or(|known| known.content != content) {
+                reports.push(self.report(&draft, content, false));
+            }
+        }
+        let gone = self.event.is_deleted();
+        let draft = self.application(&self.app, gone.then_some(self.attempt.now));
+        // An operation's end reported just before is the predecessor then, and never equal.
+        let told = reports.iter().any(|report| report.uid == self.event.uid);
+        let sure = own.filter(|known| !told && !known.in_doubt);
+        let known = sure.map_or(Digest::NONE, |known| known.content);
+        let content = draft.payload.content();
+        if gone || content != known {
+            reports.push(self.report(&draft, content, gone));
+        }
+        draft.incomplete
+    }
+
+    /// Adds the reports of changed resources, and to `unsent` those whose report would equal its predecessor, or cannot be made;
+    /// whether something of any could not be had.
+    fn report_resources(
+        &self,
+        changed: Vec<(&Entry, Option<Health>)>,
+        reports: &mut Vec<Report>,
+        unsent: &mut Vec<(EntityId, Digest, bool)>,
+    ) -> bool {
+        let mut missing = false;
+        for (entry, health) in changed {
+            let row = self.row(entry);
+            let Some(draft) = self.resource(entry, health) else {
+                missing = true;
+                unsent.push((entry.id, row.map_or(Digest::NONE, |row| row.decision), true));
+                continue;
+            };
+            missing |= draft.incomplete;
+            let content = draft.payload.content();
+            if row.is_some_and(|row| row.content == content && !row.in_doubt) {
+                unsent.push((entry.id, draft.decision, draft.incomplete));
+            } else {
+                reports.push(self.report(&draft, content, false));
+            }
+        }
+        missing
+    }
+
+    /// Whether something that was not looked at is still to be fetched again.
+    fn is_left_incomplete(&self, changed: &[(&Entry, Option<Health>)]) -> bool {
+        let Some(known) = &self.known else { return false };
+        let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
+        let left = |row: &EntityRow| {
+            row.incomplete && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
+        };
+        (known.object().incomplete && !self.scope.application) || known.listed().any(left)
     }
 
     fn why_filtered(&self, same_content: bool) -> Filtered {
@@ -247,7 +264,7 @@ impl FetchPlan {
     }
 
     /// Health as far as it is known; where there is nothing to look it up in, nothing is unhealthy.
-    fn health_or_none(&self, entry: &crate::application::Entry) -> Option<Health> {
+    fn health_or_none(&self, entry: &Entry) -> Option<Health> {
         if self.scope.resources == Which::None { None } else { self.health(entry) }
     }
 }
@@ -271,27 +288,12 @@ fn decision(sections: &Sections) -> Digest {
 /// The `source` of a root application, before its state is filled in.
 pub(super) fn root_source(settings: &Settings, repo_url: &str, cluster: &str) -> Source {
     Source {
-        desired_manifest: String::new(),
-        actual_manifest: String::new(),
-        git_manifest: String::new(),
         repo_url: repo_url.to_owned(),
-        path: String::new(),
-        revision: String::new(),
-        commit_message: String::new(),
-        commit_author: String::new(),
-        commit_date: None,
-        app_name: String::new(),
         app_labels: Some(Map::new()),
-        sync_status: String::new(),
-        sync_started_at: Moment::Now,
-        sync_finished_at: None,
         health: Some((String::new(), String::new())),
         cluster: cluster.to_owned(),
-        history_id: 0,
-        operation_sync_revision: String::new(),
-        app_uid: String::new(),
-        app_namespace: String::new(),
         app_instance_label_key: settings.instance_label_key.clone(),
         tracking_method: settings.tracking_method.as_str(),
+        ..Source::default()
     }
 }

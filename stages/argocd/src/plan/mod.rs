@@ -162,16 +162,7 @@ impl FetchPlan {
             // there, whatever its version: a cluster that was built anew counts from the start.
             return Ok(Begun::Done(Enriched::filtered(Filtered::Stale)));
         }
-        let gone = || {
-            // Of a life that came and went before it could be read, that it is over is all that can be told.
-            let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
-            let remembered = known.cloned().or_else(unseen);
-            let departed = |record| stub::departed(event, record, attempt, settings, redactor);
-            let former = earlier.map(|earlier| stub::end(event, earlier, attempt, settings));
-            let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
-            let filtered = reports.is_empty().then_some(Filtered::NeverReported);
-            Ok(Begun::Done(Enriched { reports, settle: None, filtered, refetch: None }))
-        };
+        let gone = || Ok(Begun::Done(stub::gone(event, (known, earlier), attempt, settings, redactor)));
         let Some(body) = event.body() else { return gone() };
         let app = match Application::read(body, redactor) {
             Ok(app) => app,

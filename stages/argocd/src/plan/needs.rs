@@ -28,13 +28,8 @@ impl FetchPlan {
         fetches.extend(self.tree_fetch());
         let changed = self.changed();
         self.need_states(&changed, &mut fetches);
-        let commits = !self.event.is_deleted() && (self.scope.application || !changed.is_empty());
-        if commits {
-            fetches.extend(commit_fetches(&self.app, &self.app.reported_revisions()));
-            fetches.extend(commit_fetches(&self.app, &self.change_revisions(&self.app)));
-        }
-        if commits {
-            for (app, _) in &self.ended {
+        if !self.event.is_deleted() && (self.scope.application || !changed.is_empty()) {
+            for app in [&self.app].into_iter().chain(self.ended.iter().map(|(app, _)| app)) {
                 fetches.extend(commit_fetches(app, &app.reported_revisions()));
                 fetches.extend(commit_fetches(app, &self.change_revisions(app)));
             }
@@ -395,7 +390,7 @@ fn manifests_key(app: &Application, revisions: Vec<String>) -> Option<ManifestsK
 }
 
 fn has_commits(app: &Application, index: usize) -> bool {
-    app.sources.get(index).or(app.sources.first()).is_none_or(|source| source.has_commits)
+    app.source(index).is_none_or(|source| source.has_commits)
 }
 
 fn commit_fetches(app: &Application, revisions: &[String]) -> Vec<Fetch> {
@@ -407,10 +402,9 @@ fn commit_fetch(app: &Application, index: usize, revision: &str) -> Option<Fetch
     if revision.is_empty() || !has_commits(app, index) {
         return None;
     }
-    let source = app.sources.get(index).or(app.sources.first());
     Some(Fetch::RevisionMetadata {
         app: app.api_name(),
-        repo_url: source.map_or_else(String::new, |source| source.repo_url.clone()),
+        repo_url: app.source(index).map_or_else(String::new, |source| source.repo_url.clone()),
         revision: revision.to_owned(),
         source_index: index,
     })

@@ -1,6 +1,6 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Attempt, Digest, Event, Record, Report, Version};
+use pipeline_core::{Attempt, Digest, Enriched, Event, Filtered, Record, Report, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
@@ -11,8 +11,27 @@ use crate::labels;
 use crate::object;
 use crate::payload::{self, ObjectText, Payload, Source};
 
+/// All that is to be told of an application that is gone and of which the event shows no state: of the life that the event is of,
+/// and of an earlier one.
+pub(super) fn gone(
+    event: &Event,
+    (known, earlier): (Option<&Record>, Option<&Record>),
+    attempt: &Attempt,
+    settings: &Settings,
+    redactor: &Redactor,
+) -> Enriched {
+    // Of a life that came and went before it could be read, that it is over is all that can be told.
+    let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
+    let remembered = known.cloned().or_else(unseen);
+    let departed = |record| departed(event, record, attempt, settings, redactor);
+    let former = earlier.map(|earlier| end(event, earlier, attempt, settings));
+    let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
+    let filtered = reports.is_empty().then_some(Filtered::NeverReported);
+    Enriched { reports, settle: None, filtered, refetch: None }
+}
+
 /// All that is to be told of a life that is over: the ends of its operations that nobody was told of, then its own.
-pub(super) fn departed(
+fn departed(
     event: &Event,
     record: &Record,
     attempt: &Attempt,

@@ -66,6 +66,13 @@ pub enum Outcome {
     Failed(Reason),
 }
 
+impl Outcome {
+    /// How a call ended that came to this; `reason` says why it failed.
+    pub fn of<T, E>(result: &Result<T, E>, reason: impl FnOnce(&E) -> Reason) -> Self {
+        result.as_ref().map_or_else(|error| Self::Failed(reason(error)), |_| Self::Ok)
+    }
+}
+
 /// One call that was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {

@@ -205,11 +205,7 @@ impl ArgoCd {
                 session.is_taken();
             }
             let result = reply.and_then(&judge);
-            let outcome = match &result {
-                Ok(_) => Outcome::Ok,
-                Err(error) => Outcome::Failed(error.reason()),
-            };
-            self.count(call, outcome, waited, took, budget);
+            self.count(call, Outcome::of(&result, HttpError::reason), waited, took, budget);
             let error = match result {
                 Ok(result) => return Ok(result),
                 Err(error) => error,

@@ -229,7 +229,7 @@ impl Sessions {
             Err(error) => (Err(client.error(ACT, Fault::Token(error))), None),
             Ok(password) => (self.ask(client, &password).await, Some(password)),
         };
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(error.reason()), |_| Outcome::Ok);
+        let outcome = Outcome::of(&result, HttpError::reason);
         meter.record(Sample { call: self.call, outcome, took: begun.elapsed() });
         match result {
             Ok(token) => self.entered(&token).map_err(|error| {

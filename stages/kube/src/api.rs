@@ -291,10 +291,7 @@ impl Api {
         let result = tokio::time::timeout(self.call_timeout, answer)
             .await
             .unwrap_or_else(|_| Err(Failure::Timeout { act }));
-        let outcome = match &result {
-            Ok(_) => Outcome::Ok,
-            Err(failure) => Outcome::Failed(failure.reason()),
-        };
+        let outcome = Outcome::of(&result, Failure::reason);
         self.meter.record(Sample { call, outcome, took: begun.elapsed() });
         result
     }

@@ -290,8 +290,7 @@ impl Reader {
     ) -> Result<T, QuestionError> {
         let begun = Instant::now();
         let answer = tokio::time::timeout(WITHIN, answer).await.unwrap_or(Err(Failure::Timeout { act }));
-        let outcome =
-            answer.as_ref().map_or_else(|failure| Outcome::Failed(failure.reason()), |_| Outcome::Ok);
+        let outcome = Outcome::of(&answer, Failure::reason);
         self.meter.record(Sample { call: QUESTION, outcome, took: begun.elapsed() });
         answer.map_err(unanswered)
     }

@@ -257,10 +257,7 @@ impl CloudEvents {
     }
 
     fn record(&self, answer: &Result<(), StageError>, took: Duration) {
-        let outcome = match answer {
-            Ok(()) => Outcome::Ok,
-            Err(error) => Outcome::Failed(error.reason()),
-        };
+        let outcome = Outcome::of(answer, StageError::reason);
         self.meter.record(Sample { call: labels::REPORT, outcome, took });
     }
 }

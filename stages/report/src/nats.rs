@@ -130,10 +130,7 @@ impl Nats {
             }
             Err(error) => Err(self.failed(subject, error)),
         };
-        let outcome = match &answer {
-            Ok(()) => Outcome::Ok,
-            Err(error) => Outcome::Failed(error.reason()),
-        };
+        let outcome = Outcome::of(&answer, StageError::reason);
         self.meter.record(Sample { call: labels::REPORT, outcome, took: start.elapsed() });
         answer
     }

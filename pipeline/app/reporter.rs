@@ -15,7 +15,7 @@ use pipeline_engine::limit::KindLimits;
 use pipeline_engine::run::{self, Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
 use pipeline_http::admin::wire::Counted;
-use pipeline_http::serve::{DEFAULT_ROUTE, ServeConfig, Served, Server, Works};
+use pipeline_http::serve::{DEFAULT_ROUTE, ServeConfig, Served, Server, WorkingProcess};
 use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
@@ -376,7 +376,7 @@ impl Reporter {
         }
         let engine_status = Arc::new(move || handle.status());
         // Nobody else sets it.
-        let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
+        let _ = works.set(WorkingProcess { ledger: ledger.clone(), keys, engine: engine_status });
         tracing::info!(source = own.pipeline, shards = engine_config.sharding.shards().get(), "reporting");
         Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace, writing })
     }

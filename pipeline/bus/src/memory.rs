@@ -166,14 +166,14 @@ impl Requests for Memory {
         let all = served.entry(subject.to_owned()).or_default();
         all.retain(|other| !other.is_closed());
         all.push(ask);
-        Ok(Box::new(Asked(asked)))
+        Ok(Box::new(SubjectQuestions(asked)))
     }
 }
 
-struct Asked(mpsc::Receiver<Question>);
+struct SubjectQuestions(mpsc::Receiver<Question>);
 
 #[async_trait]
-impl Questions for Asked {
+impl Questions for SubjectQuestions {
     async fn next(&mut self) -> Option<Question> {
         self.0.recv().await
     }

@@ -25,6 +25,6 @@ mod status;
 mod ttl_set;
 mod unchanged;
 
-pub use operation_end::{AskedOperation, OperationEnd};
+pub use operation_end::{OperationEnd, RequestedOperation};
 pub use state::{Sections, State};
 pub use status::Status;

@@ -24,12 +24,12 @@ pub struct OperationEnd {
     pub revisions: Vec<String>,
     /// `status.operationState.operation`: what earlier programs wrote has none.
     #[serde(default)]
-    pub asked: AskedOperation,
+    pub asked: RequestedOperation,
 }
 
 /// `status.operationState.operation`: who asked for an operation, and for what. Members that are absent there are empty here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedOperation {
+pub struct RequestedOperation {
     /// `initiatedBy.username`.
     pub username: String,
     /// `initiatedBy.automated`.

@@ -1,6 +1,6 @@
 //! What a watch reads of an Application's `status`, without reading the Application.
 
-use crate::{AskedOperation, OperationEnd};
+use crate::{OperationEnd, RequestedOperation};
 use pipeline_core::Lenient;
 use pipeline_redact::Redactor;
 use serde::Deserialize;
@@ -42,15 +42,15 @@ struct OperationState {
     #[serde(default, rename = "syncResult")]
     sync_result: Lenient<SyncResult>,
     #[serde(default)]
-    operation: Lenient<Asked>,
+    operation: Lenient<Operation>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Asked {
+struct Operation {
     #[serde(default, rename = "initiatedBy")]
     initiated_by: Lenient<InitiatedBy>,
     #[serde(default)]
-    sync: Lenient<AskedSync>,
+    sync: Lenient<OperationSync>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,7 +60,7 @@ struct InitiatedBy {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct AskedSync {
+struct OperationSync {
     revision: Option<Box<RawValue>>,
     revisions: Option<Box<RawValue>>,
     #[serde(rename = "dryRun")]
@@ -103,17 +103,18 @@ impl Status {
                 .operation
                 .0
                 .as_ref()
-                .map_or_else(AskedOperation::default, |asked| asked.read(redactor)),
+                .map_or_else(RequestedOperation::default, |asked| asked.read(redactor)),
         })
     }
 }
 
-impl Asked {
-    fn read(&self, redactor: &Redactor) -> AskedOperation {
+impl Operation {
+    fn read(&self, redactor: &Redactor) -> RequestedOperation {
         let (by, sync) = (self.initiated_by.0.as_ref(), self.sync.0.as_ref());
-        let of_sync =
-            |member: fn(&AskedSync) -> &Option<Box<RawValue>>| sync.and_then(|sync| member(sync).as_deref());
-        AskedOperation {
+        let of_sync = |member: fn(&OperationSync) -> &Option<Box<RawValue>>| {
+            sync.and_then(|sync| member(sync).as_deref())
+        };
+        RequestedOperation {
             username: named(by.and_then(|by| by.username.as_deref()), redactor),
             is_automated: is_true(by.and_then(|by| by.automated.as_deref())),
             is_dry_run: is_true(of_sync(|sync| &sync.dry_run)),

@@ -28,4 +28,4 @@ pub use newest::{Newest, NotKnown};
 pub use report::{ChangeReport, FileDiff, ShownChange, ShownSource, Untold};
 pub use stage::RevisionEnrichment;
 pub use sync::{Synced, synced};
-pub use walks::{Asked, WalkError, Walks};
+pub use walks::{SourceQuestion, WalkError, Walks};

@@ -21,7 +21,7 @@ const QUESTION: usize = 256 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct ApplicationQuestion {
     application: Value,
 }
 
@@ -78,7 +78,7 @@ impl Service for AnswerOverBus {
 
 async fn answer(walks: Walks, question: Question) {
     let found = match read(question.payload()) {
-        Some(Asked { application }) => {
+        Some(ApplicationQuestion { application }) => {
             walks.newest(&application).await.map_err(|why| (why.to_string(), why.may_pass()))
         }
         None => Err((
@@ -98,7 +98,7 @@ async fn answer(walks: Walks, question: Question) {
     }
 }
 
-fn read(payload: &Bytes) -> Option<Asked> {
+fn read(payload: &Bytes) -> Option<ApplicationQuestion> {
     if payload.len() > QUESTION { None } else { serde_json::from_slice(payload).ok() }
 }
 

@@ -50,7 +50,7 @@ impl From<GitError> for WalkError {
 
 /// What is asked of one source of an application.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct SourceQuestion {
     /// The application.
     pub application: Application,
     /// As whom it may read repositories.
@@ -67,7 +67,7 @@ pub struct Asked {
     pub in_full: bool,
 }
 
-impl Asked {
+impl SourceQuestion {
     fn revisions(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.current).chain(&self.previous)
     }
@@ -75,7 +75,7 @@ impl Asked {
 
 /// One question, and who waits for its answer.
 struct Waiting {
-    asked: Asked,
+    asked: SourceQuestion,
     /// Gone once its revisions were fetched, or cannot be.
     fetching: Option<oneshot::Sender<()>>,
     answer: oneshot::Sender<Result<ShownSource, WalkError>>,
@@ -194,7 +194,7 @@ impl Walks {
                 ShownSource { change_revision: Some(version.clone()), ..known }
             }
             Some(current) => {
-                let asked = Asked {
+                let asked = SourceQuestion {
                     application: application.clone(),
                     tenant: tenant.clone(),
                     source: of.index,
@@ -216,7 +216,7 @@ impl Walks {
     ///
     /// # Errors
     /// Why they are not known.
-    pub async fn ask(&self, asked: Asked) -> Result<ShownSource, WalkError> {
+    pub async fn ask(&self, asked: SourceQuestion) -> Result<ShownSource, WalkError> {
         let url = RepositoryUrl::read(&asked.repo_url)?;
         let of = self.inner.checkouts.scope(&url, Some(&asked.tenant))?;
         let (answer, answered) = oneshot::channel();
@@ -284,7 +284,7 @@ impl Inner {
         &self,
         repository: &Scoped,
         all: &[Waiting],
-        wanted: fn(&Asked) -> Option<&String>,
+        wanted: fn(&SourceQuestion) -> Option<&String>,
         revisions: &mut Revisions,
     ) {
         for of in all {
@@ -364,7 +364,7 @@ fn blocking(all: Vec<Waiting>, revisions: &Revisions, telling: &Telling) {
 
 /// What is asked of the walk.
 fn wanted_of(
-    asked: &Asked,
+    asked: &SourceQuestion,
     revisions: &Revisions,
     repository: &GitRepository,
 ) -> Result<walk::Asked, WalkError> {
@@ -388,7 +388,11 @@ fn wanted_of(
     Ok(walk::Asked { to, since, paths })
 }
 
-fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<ShownSource, WalkError> {
+fn shown(
+    repository: &GitRepository,
+    asked: &SourceQuestion,
+    found: Changes,
+) -> Result<ShownSource, WalkError> {
     let none_is_new = found.since.is_empty();
     // What no commit ever changed stands as it was synced.
     let change_revision =

@@ -12,7 +12,7 @@ use pipeline_core::{Backoff, Digest};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::credentials::{digests, follow};
-use super::events::Said;
+use super::events::ConnectionLog;
 use super::publish::IN_FLIGHT;
 use super::{Credentials, Tls, trust};
 
@@ -39,7 +39,7 @@ impl Access {
     pub(super) async fn connect(
         &self,
         servers: &[ServerAddr],
-        said: &Arc<Said>,
+        said: &Arc<ConnectionLog>,
         heard: impl Fn(&Event) + Clone + Send + Sync + 'static,
     ) -> Client {
         let mut attempt = 0;
@@ -58,7 +58,7 @@ impl Access {
     pub(super) async fn connect_once(
         &self,
         servers: &[ServerAddr],
-        said: &Arc<Said>,
+        said: &Arc<ConnectionLog>,
         heard: impl Fn(&Event) + Clone + Send + Sync + 'static,
     ) -> Result<Client, ConnectError> {
         let options = self.options(Arc::clone(said), heard.clone());
@@ -77,7 +77,11 @@ impl Access {
     }
 
     /// How to connect; what the connection tells is said, and heard by `heard` before.
-    fn options(&self, said: Arc<Said>, heard: impl Fn(&Event) + Send + Sync + 'static) -> ConnectOptions {
+    fn options(
+        &self,
+        said: Arc<ConnectionLog>,
+        heard: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> ConnectOptions {
         let options = match self.credentials.clone() {
             Credentials::None => ConnectOptions::new(),
             credentials => {
@@ -148,7 +152,13 @@ impl Files {
     }
 
     /// Connects `client` anew whenever they hold something else, and calls `changed` before; ends at once where there are none.
-    pub(super) async fn follow(self, client: &Client, access: &Access, said: &Said, changed: impl Fn()) {
+    pub(super) async fn follow(
+        self,
+        client: &Client,
+        access: &Access,
+        said: &ConnectionLog,
+        changed: impl Fn(),
+    ) {
         let Self(files, held) = self;
         if !files.is_empty() {
             follow(client, access, &files, held, said, changed).await;
@@ -160,7 +170,7 @@ impl Files {
         self,
         client: Client,
         access: Access,
-        said: Arc<Said>,
+        said: Arc<ConnectionLog>,
         changed: impl Fn() + Send + 'static,
     ) -> Option<AbortOnDropHandle<()>> {
         (!self.0.is_empty()).then(|| {

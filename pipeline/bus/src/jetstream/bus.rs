@@ -10,7 +10,8 @@ use pipeline_core::{Hasher, Shutdown, Timestamp};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    BusError, Deliveries, Delivery, Difference, Durable, Found, JetStream, Lives, Making, Standing, Unread,
+    BusError, Deliveries, Delivery, Difference, Durable, JetStream, Lives, Making, Standing, StreamPosition,
+    Unread,
 };
 use crate::bus::{Acker, Bus, Delivered, Publishing};
 use crate::{DecodeError, Keep, Message, Payload, Subject};
@@ -169,7 +170,7 @@ impl JetStream {
     }
 
     /// A publish found a stream. Where that went back it is looked whether it was made anew, or anything else was: that is one loss.
-    pub(super) fn found(&self, found: Found) {
+    pub(super) fn found(&self, found: StreamPosition) {
         if self.inner.reached.went_back(&found) {
             let bus = self.clone();
             // Whoever awaits the answer may itself hold up what is made anew.
@@ -177,7 +178,7 @@ impl JetStream {
         }
     }
 
-    async fn look_since(&self, found: Found) {
+    async fn look_since(&self, found: StreamPosition) {
         let mut making = self.inner.making.lock().await;
         // Many answers say the same.
         if !self.inner.reached.went_back(&found) {

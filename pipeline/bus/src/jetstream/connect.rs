@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::access::{Files, is_refusal};
-use super::events::Said;
+use super::events::ConnectionLog;
 use super::publish::{ROOM_KIB, context};
 use super::{Config, ConfigError, Inner, JetStream};
 use crate::{Prefix, PrefixError};
@@ -44,7 +44,7 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
     let servers = config.servers()?;
     let access = config.access();
-    let said = Arc::new(Said::of_the_bus(access.credentials.kind()));
+    let said = Arc::new(ConnectionLog::of_the_bus(access.credentials.kind()));
     let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
     let client = tokio::select! {
         client = access.connect(&servers, &said, |_| {}) => client,
@@ -62,7 +62,7 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
     let access = config.access();
     let kind = access.credentials.kind();
-    let said = Arc::new(Said::of_the_bus(kind));
+    let said = Arc::new(ConnectionLog::of_the_bus(kind));
     let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
     let connected = access.connect_once(&config.servers()?, &said, |_| {}).await;
     let client = connected.map_err(|error| match is_refusal(error.kind()) {
@@ -72,7 +72,12 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     Ok(open(client, config, prefix, (files, said)))
 }
 
-fn open(client: Client, config: Config, prefix: Prefix, (files, said): (Files, Arc<Said>)) -> JetStream {
+fn open(
+    client: Client,
+    config: Config,
+    prefix: Prefix,
+    (files, said): (Files, Arc<ConnectionLog>),
+) -> JetStream {
     let following = files.followed(client.clone(), config.access(), said, || {});
     over(client, config, prefix, following)
 }

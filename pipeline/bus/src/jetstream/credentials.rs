@@ -12,7 +12,7 @@ use async_nats::{Auth, Client};
 use nkeys::KeyPair;
 use pipeline_core::{Digest, ExposeSecret as _, SecretString};
 
-use super::events::Said;
+use super::events::ConnectionLog;
 use super::{Access, Tls};
 
 /// How often files are looked at; a mounted secret is a link to a folder that is replaced as a whole, which no watch of
@@ -182,7 +182,7 @@ pub(super) async fn follow(
     access: &Access,
     files: &[PathBuf],
     mut held: Vec<Option<Digest>>,
-    said: &Said,
+    said: &ConnectionLog,
     changed: impl Fn(),
 ) {
     let mut unusable = held.clone();

@@ -11,7 +11,7 @@ use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream}
 use async_nats::jetstream::{self, ErrorCode, consumer};
 use futures::TryStreamExt as _;
 
-use super::reached::Found;
+use super::reached::StreamPosition;
 use super::{BusError, Durable, Inner, JetStream, shape};
 use crate::REPORTS;
 
@@ -26,7 +26,7 @@ pub(super) type Lives = BTreeMap<String, i128>;
 pub(super) struct Standing {
     pub(super) lives: Lives,
     /// How far the streams are.
-    pub(super) reached: Vec<Found>,
+    pub(super) reached: Vec<StreamPosition>,
 }
 
 /// One thing that is not as the configuration says. Nobody changes it but a person.
@@ -122,7 +122,7 @@ impl JetStream {
                 let info = stream.cached_info();
                 standing.lives.insert(what, info.created.unix_timestamp_nanos());
                 let (stream, sequence) = (should.name.clone(), info.state.last_sequence);
-                standing.reached.push(Found { stream, mark, sequence });
+                standing.reached.push(StreamPosition { stream, mark, sequence });
             }
             for durable in durables {
                 if let Some(info) = self.durable(&stream, durable, &mut found, make).await? {

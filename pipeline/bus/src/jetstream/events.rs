@@ -6,7 +6,7 @@ use async_nats::{ClientError, ConnectErrorKind, Event, ServerError};
 
 /// What was said since there was a connection last.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ConnectionLog {
     /// What the server is to this process.
     of: &'static str,
     /// Whose it is, where there are several.
@@ -18,7 +18,7 @@ pub(super) struct Said {
     slow: AtomicBool,
 }
 
-impl Said {
+impl ConnectionLog {
     pub(super) fn of_the_bus(credentials: &'static str) -> Self {
         Self { of: "the bus", credentials, ..Self::default() }
     }

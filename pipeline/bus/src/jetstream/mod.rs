@@ -87,7 +87,7 @@ use ensure::{Lives, Standing};
 pub use follow::Following;
 pub use leases::LeaseBucket;
 pub use publish::PendingAck;
-use reached::{Found, Reached};
+use reached::{Reached, StreamPosition};
 pub use show::{DurableShow, Show, StreamShow};
 pub use streams::{OpenError, StreamError, Streams};
 pub use tap::{Tap, Tapped};

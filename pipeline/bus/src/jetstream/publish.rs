@@ -9,7 +9,7 @@ use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishEr
 use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::reached::{Found, Mark};
+use super::reached::{Mark, StreamPosition};
 use super::{BusError, JetStream, headers};
 use crate::{Message, Published, REPORTS, Refusal, Subject};
 
@@ -115,7 +115,7 @@ impl PendingAck {
             Ok(ack) if ack.duplicate => Ok(Published::Duplicate),
             Ok(ack) => {
                 if let Some(mark) = self.mark {
-                    self.bus.found(Found { stream: self.stream, mark, sequence: ack.sequence });
+                    self.bus.found(StreamPosition { stream: self.stream, mark, sequence: ack.sequence });
                 }
                 Ok(Published::Stored { sequence: ack.sequence, whole: self.whole })
             }

@@ -34,7 +34,7 @@ pub(super) struct Mark {
 
 /// How far a stream was found to be.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct StreamPosition {
     pub(super) stream: String,
     pub(super) mark: Mark,
     pub(super) sequence: u64,
@@ -48,11 +48,11 @@ impl Mark {
 }
 
 impl State {
-    fn is_back(&self, found: &Found) -> bool {
+    fn is_back(&self, found: &StreamPosition) -> bool {
         found.mark.losses == self.losses && found.sequence < found.mark.least
     }
 
-    fn take_down(&mut self, found: &Found) {
+    fn take_down(&mut self, found: &StreamPosition) {
         if found.mark.losses == self.losses {
             let reached = self.streams.entry(found.stream.clone()).or_default();
             *reached = found.sequence.max(*reached);
@@ -72,7 +72,7 @@ impl Reached {
     }
 
     /// Whether a stream went back since what found it there began, which nobody was told yet. Else it is taken down how far it is.
-    pub(super) fn went_back(&self, found: &Found) -> bool {
+    pub(super) fn went_back(&self, found: &StreamPosition) -> bool {
         let mut state = self.state();
         let is_back = state.is_back(found);
         if !is_back {
@@ -83,7 +83,11 @@ impl Reached {
 
     /// Takes down how far streams are; gives those that went back, once. Where something was made anew, a stream is as it was that
     /// `same` says so of.
-    pub(super) fn heed<'a>(&self, all: &'a [Found], same: Option<&dyn Fn(&str) -> bool>) -> Vec<&'a str> {
+    pub(super) fn heed<'a>(
+        &self,
+        all: &'a [StreamPosition],
+        same: Option<&dyn Fn(&str) -> bool>,
+    ) -> Vec<&'a str> {
         let (mut state, made_anew) = (self.state(), same.is_some());
         let is_same = |stream: &str| same.is_none_or(|same| same(stream));
         let back = all.iter().filter(|found| state.is_back(found)).map(|found| found.stream.as_str());
@@ -131,8 +135,8 @@ impl Reached {
 mod tests {
     use super::*;
 
-    fn found(stream: &str, mark: Mark, sequence: u64) -> Found {
-        Found { stream: stream.to_owned(), mark, sequence }
+    fn found(stream: &str, mark: Mark, sequence: u64) -> StreamPosition {
+        StreamPosition { stream: stream.to_owned(), mark, sequence }
     }
 
     /// A publish that was answered.

@@ -49,17 +49,17 @@ impl Requests for JetStream {
             Ok(flushed) => flushed.map_err(|error| failed(act, error))?,
             Err(_) => return Err(RequestError::Away),
         }
-        Ok(Box::new(Asked { client: client.clone(), questions }))
+        Ok(Box::new(SubjectQuestions { client: client.clone(), questions }))
     }
 }
 
-struct Asked {
+struct SubjectQuestions {
     client: Client,
     questions: Subscriber,
 }
 
 #[async_trait]
-impl Questions for Asked {
+impl Questions for SubjectQuestions {
     async fn next(&mut self) -> Option<Question> {
         loop {
             let asked = self.questions.next().await?;

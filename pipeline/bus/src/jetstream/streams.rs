@@ -23,7 +23,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::access::Files;
-use super::events::Said;
+use super::events::ConnectionLog;
 use super::publish::context;
 use super::{Access, ConfigError, servers};
 use crate::Refusal;
@@ -42,7 +42,7 @@ struct Inner {
     link: Arc<OnceLock<Link>>,
     timeout: Duration,
     heard: Arc<Heard>,
-    said: Arc<Said>,
+    said: Arc<ConnectionLog>,
     credentials: &'static str,
     /// Connects, and follows the files that say who asks; ends with this.
     _connecting: AbortOnDropHandle<()>,
@@ -117,7 +117,7 @@ impl Streams {
     pub async fn open(access: Access, route: &str) -> Result<Self, OpenError> {
         let servers = servers(&access.urls).map_err(OpenError::Servers)?;
         let credentials = access.credentials.kind();
-        let said = Arc::new(Said::of_route(route, credentials));
+        let said = Arc::new(ConnectionLog::of_route(route, credentials));
         let heard = Arc::new(Heard {
             denied: broadcast::Sender::new(DENIALS),
             no_inbox: AtomicBool::new(false),
@@ -235,7 +235,7 @@ impl Inner {
 }
 
 impl Heard {
-    fn hear(&self, event: &Event, said: &Said) {
+    fn hear(&self, event: &Event, said: &ConnectionLog) {
         match event {
             Event::Connected => {
                 self.no_inbox.store(false, Ordering::Relaxed);

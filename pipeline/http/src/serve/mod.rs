@@ -115,7 +115,7 @@ pub struct Served {
     /// `/app-distribution`: the sharding in force.
     pub sharding: Sharding,
     /// What there is to ask when the process has begun to work, which may be long after it serves.
-    pub works: Arc<OnceLock<Works>>,
+    pub works: Arc<OnceLock<WorkingProcess>>,
     /// Routes beside the first.
     pub routes: Vec<ServedRoute>,
 }
@@ -144,7 +144,7 @@ pub struct WorkingRoute {
 
 /// What answers of a process that works.
 #[derive(Clone)]
-pub struct Works {
+pub struct WorkingProcess {
     /// Asked for its figures whenever health, metrics or status are.
     pub ledger: Ledger,
     /// `/app-distribution`: what is placed.

@@ -44,7 +44,7 @@ fn served(seen: &ObjectIndex) -> Served {
 }
 
 fn working(keys: Keys) -> Served {
-    let works = Works { ledger: Ledger::memory(), keys, engine: Arc::new(looked) };
+    let works = WorkingProcess { ledger: Ledger::memory(), keys, engine: Arc::new(looked) };
     Served { works: Arc::new(OnceLock::from(works)), ..starting() }
 }
 

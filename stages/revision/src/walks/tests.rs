@@ -15,13 +15,13 @@ async fn walks(folder: &Path) -> Walks {
 }
 
 /// What is asked of the repository in this directory.
-fn asked(directory: &Path, current: &str, previous: Option<&str>) -> Asked {
+fn asked(directory: &Path, current: &str, previous: Option<&str>) -> SourceQuestion {
     let repo_url = format!("file://{}", directory.display());
     let object = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web", "namespace": "argocd"},
         "spec": {"source": {"repoURL": repo_url, "path": "."}},
     });
-    Asked {
+    SourceQuestion {
         application: Application::read(&object).unwrap(),
         tenant: Tenant::new("default", "argocd"),
         source: 0,

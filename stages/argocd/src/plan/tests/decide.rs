@@ -1,6 +1,6 @@
 //! Which events and which resources are worth a report.
 
-use crate::{AskedOperation, OperationEnd};
+use crate::{OperationEnd, RequestedOperation};
 use pipeline_core::{Cause, Change, Event, Filtered, Version};
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
             revision: "2".to_owned(),
             message: "it failed".to_owned(),
             revisions: Vec::new(),
-            asked: AskedOperation::default(),
+            asked: RequestedOperation::default(),
         }
         .fact()
     };
@@ -290,7 +290,7 @@ fn the_end_of_a_coalesced_operation_is_redacted_wherever_it_comes_from() {
                 revision: REVISION.to_owned(),
                 message,
                 revisions: Vec::new(),
-                asked: AskedOperation::default(),
+                asked: RequestedOperation::default(),
             }
             .fact(),
         ];
@@ -352,7 +352,7 @@ pub(super) fn failed() -> pipeline_core::Fact {
         revision: String::new(),
         message: String::new(),
         revisions: Vec::new(),
-        asked: AskedOperation::default(),
+        asked: RequestedOperation::default(),
     }
     .fact()
 }

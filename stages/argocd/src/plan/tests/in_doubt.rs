@@ -200,7 +200,7 @@ fn end(minute: u32) -> pipeline_core::Fact {
         revision: "2".to_owned(),
         message: "it failed".to_owned(),
         revisions: Vec::new(),
-        asked: crate::AskedOperation::default(),
+        asked: crate::RequestedOperation::default(),
     }
     .fact()
 }

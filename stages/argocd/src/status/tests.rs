@@ -52,7 +52,7 @@ fn an_operation_has_ended_when_it_says_when() {
         revision: "abc".to_owned(),
         message: "no".to_owned(),
         revisions: Vec::new(),
-        asked: AskedOperation::default(),
+        asked: RequestedOperation::default(),
     };
     assert_eq!(end.as_ref(), Some(&expected));
     for running in [r#"{"phase":"Running"}"#, r#"{"finishedAt":""}"#, r#"{"finishedAt":null}"#, "7", "[]"] {
@@ -126,7 +126,7 @@ fn of_an_operation_it_is_kept_who_asked_for_it_and_for_what() {
         }),
         serde_json::json!(["e", "f"]),
     );
-    let asked = AskedOperation {
+    let asked = RequestedOperation {
         username: "alice".to_owned(),
         is_automated: true,
         is_dry_run: true,
@@ -137,7 +137,7 @@ fn of_an_operation_it_is_kept_who_asked_for_it_and_for_what() {
     };
     assert_eq!((end.asked, end.revisions), (asked, vec!["e".to_owned(), "f".to_owned()]));
     for other in [serde_json::json!(7), serde_json::json!({"initiatedBy": [], "sync": "x"})] {
-        assert_eq!(read(other, serde_json::json!({})).asked, AskedOperation::default());
+        assert_eq!(read(other, serde_json::json!({})).asked, RequestedOperation::default());
     }
     let long = "x".repeat(LONGEST_NAME + 1);
     let end = read(

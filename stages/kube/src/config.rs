@@ -1,7 +1,6 @@
 //! How the cluster is reached and what is watched there, checked before anything runs.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
@@ -11,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::api::Api;
+use crate::connection::Connection;
 use crate::credentials;
 use crate::kind::{Kind, Mapping};
 use crate::namespaces::{Namespaces, PatternError};
@@ -207,20 +207,20 @@ impl Config {
     pub async fn build<M: Mapping>(self, mapping: M, deps: Deps) -> Result<Watch<M>, ConfigError> {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
-        let (client, token) = self.cluster.client().await?;
-        Ok(self.watch((client, token.map(Arc::new)), (namespaces, Selector::default()), mapping, deps))
+        let connection = self.cluster.connection().await?;
+        Ok(self.watch(connection, (namespaces, Selector::default()), mapping, deps))
     }
 
-    /// The watch of a kind over a client that others may share.
+    /// The watch of a kind over a connection that others may share.
     pub(crate) fn watch<M: Mapping>(
         self,
-        client: (kube::Client, Option<Arc<TokenFile>>),
+        connection: Connection,
         (namespaces, selector): (Namespaces, Selector),
         mapping: M,
         deps: Deps,
     ) -> Watch<M> {
         let scope = if namespaces.everywhere() { None } else { Some(self.namespace.as_str()) };
-        let api = Api::new(client, (mapping.kind(), scope), &self, deps.meter).selecting(selector);
+        let api = Api::new(connection, (mapping.kind(), scope), &self, deps.meter).selecting(selector);
         Watch::new(self, namespaces, api, (deps.seen, deps.unwatched), mapping)
     }
 
@@ -262,13 +262,13 @@ impl Config {
 }
 
 impl Cluster {
-    pub(crate) async fn client(&self) -> Result<(kube::Client, Option<TokenFile>), ConfigError> {
+    pub(crate) async fn connection(&self) -> Result<Connection, ConfigError> {
         let (config, own_token) = self.found().await?;
         let client = kube::Client::try_from(config).map_err(|error| match credentials::refused(&error) {
             Some(what) => ConfigError::Credentials { what },
             None => ConfigError::Client(Box::new(error)),
         })?;
-        Ok((client, own_token))
+        Ok(Connection::new(client, own_token))
     }
 
     async fn found(&self) -> Result<(kube::Config, Option<TokenFile>), ConfigError> {

@@ -7,7 +7,7 @@ use std::error::Error;
 
 use kube::client::AuthError;
 
-use crate::api::LAYERS;
+use crate::failure::LAYERS;
 
 /// What is wrong with the credentials, if it is the credentials that `error` is about. They are read when the
 /// client is built, and again with a request when they have expired, where the error comes inside of others.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::api::{Failure, exchange, segment};
+use crate::api::segment;
+use crate::connection::Connection;
+use crate::failure::Failure;
 use crate::kind::{Act, Kind};
-use crate::token::TokenFile;
 
 /// Bytes of an answer: a group lists its versions, a version its resources.
 const LARGEST: usize = 4 << 20;
@@ -48,8 +49,7 @@ struct Resource {
 /// The version in which `kind` is served: the `pinned` one, else the server's preferred one, else any; `None` when there is
 /// none.
 pub(crate) async fn served(
-    client: &kube::Client,
-    token: Option<&TokenFile>,
+    connection: &Connection,
     kind: Kind,
     pinned: Option<&str>,
 ) -> Result<Option<String>, Failure> {
@@ -57,7 +57,7 @@ pub(crate) async fn served(
     let versions = match pinned {
         Some(version) => vec![version.to_owned()],
         None if kind.group.is_empty() => vec!["v1".to_owned()],
-        None => match ask::<Group>(client, token, act, &format!("/apis/{}", segment(kind.group))).await? {
+        None => match ask::<Group>(connection, act, &format!("/apis/{}", segment(kind.group))).await? {
             Some(group) => group.versions(),
             None => return Ok(None),
         },
@@ -68,7 +68,7 @@ pub(crate) async fn served(
         } else {
             format!("/apis/{}/{}", segment(kind.group), segment(&version))
         };
-        let resources = ask::<Resources>(client, token, act, &path).await?;
+        let resources = ask::<Resources>(connection, act, &path).await?;
         let resources = resources.map(|answer| answer.resources).unwrap_or_default();
         let watched = |resource: &Resource| {
             resource.name == kind.plural && resource.verbs.iter().any(|verb| verb == "watch")
@@ -108,14 +108,13 @@ pub fn is_version(text: &str) -> bool {
 
 /// What stands at a path; `None` where the server knows no such path.
 async fn ask<T: for<'a> Deserialize<'a>>(
-    client: &kube::Client,
-    token: Option<&TokenFile>,
+    connection: &Connection,
     act: Act,
     path: &str,
 ) -> Result<Option<T>, Failure> {
     let malformed = || Failure::Malformed { act, what: "the answer is not what a discovery tells" };
     let request = http::Request::get(path).body(Vec::new()).map_err(|_| malformed())?;
-    let answer = tokio::time::timeout(WITHIN, exchange(act, client, token, request, LARGEST)).await;
+    let answer = tokio::time::timeout(WITHIN, connection.exchange(act, request, LARGEST)).await;
     match answer.unwrap_or(Err(Failure::Timeout { act })) {
         Ok(body) => serde_json::from_slice(&body).map(Some).map_err(|_| malformed()),
         Err(Failure::Status { code: 404, .. }) => Ok(None),

@@ -18,17 +18,17 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::api::{Failure, exchange, segment};
-use crate::kind::{Act, Kind};
+use crate::api::segment;
+use crate::failure::Failure;
+use crate::kind::Act;
 use crate::rights::{self, Right};
+use crate::secret::{LARGEST, SECRETS};
 use crate::{Cluster, ConfigError};
 
-const LARGEST: usize = 4 << 20;
 /// One call ends within this time.
 const WITHIN: Duration = Duration::from_secs(30);
 /// So often somebody else may be first before it is given up.
 const TRIES: u32 = 50;
-const SECRETS: Kind = Kind { group: "", version: "v1", plural: "secrets", singular: "secret" };
 
 /// A Secret, and what is to stand in it.
 #[derive(Debug, Clone)]
@@ -117,11 +117,11 @@ impl Generated {
         make: impl Fn() -> io::Result<SecretString>,
     ) -> Result<BTreeMap<String, SecretString>, EnsureError> {
         let config = |source| EnsureError::Config { name: self.name.clone(), source };
-        let (client, token) = cluster.client().await.map_err(config)?;
+        let connection = cluster.connection().await.map_err(config)?;
         let path = format!("{}/{}", SECRETS.collection(Some(&self.namespace)), segment(&self.name));
         let ask = async |act: Act, request: http::Result<http::Request<Vec<u8>>>| {
             let request = request.map_err(|error| self.failed(error))?;
-            let answer = exchange(act, &client, token.as_ref(), request, LARGEST);
+            let answer = connection.exchange(act, request, LARGEST);
             let answer = tokio::time::timeout(WITHIN, answer).await;
             let body = match answer.unwrap_or(Err(Failure::Timeout { act })) {
                 Ok(body) => body,

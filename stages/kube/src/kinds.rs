@@ -14,9 +14,9 @@ use pipeline_core::{
 };
 use tracing::{info, warn};
 
-use crate::failures::FailureTracker;
+use crate::connection::Connection;
+use crate::failure_tracker::FailureTracker;
 use crate::kind::{Kind, Mapping};
-use crate::token::TokenFile;
 use crate::watch::{Deps, Watch};
 use crate::{Config, ConfigError, Namespaces, Selector, discovery};
 
@@ -41,7 +41,7 @@ pub struct Wanted<M> {
 /// The source of the events of several kinds.
 pub struct Watches<M> {
     config: Config,
-    client: (kube::Client, Option<Arc<TokenFile>>),
+    connection: Connection,
     every: Duration,
     deps: Deps,
     entries: Vec<WatchedKind<M>>,
@@ -151,13 +151,13 @@ impl Config {
     ) -> Result<Watches<M>, ConfigError> {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
-        let (client, token) = self.cluster.client().await?;
+        let connection = self.cluster.connection().await?;
         let entry = |wanted: Wanted<M>| {
             let namespaces = namespaces.narrowed(&wanted.only, &wanted.except)?;
             Ok(WatchedKind { wanted, namespaces, seen: ObjectIndex::default(), watch: RwLock::new(None) })
         };
         let entries: Result<_, ConfigError> = wanted.into_iter().map(entry).collect();
-        Ok(Watches { config: self, client: (client, token.map(Arc::new)), every, deps, entries: entries? })
+        Ok(Watches { config: self, connection, every, deps, entries: entries? })
     }
 }
 
@@ -184,8 +184,7 @@ impl<M: Mapping> Watches<M> {
         let stands = |state| out.note(SourceNote::Kind { kind, state });
         loop {
             let pinned = entry.wanted.pinned.then_some(wanted.version);
-            let (client, token) = &self.client;
-            match discovery::served(client, token.as_deref(), wanted, pinned).await {
+            match discovery::served(&self.connection, wanted, pinned).await {
                 Ok(Some(version)) => {
                     failures.over(wanted);
                     let kind = Kind::interned(wanted.group, &version, wanted.plural, wanted.singular);
@@ -223,12 +222,10 @@ impl<M: Mapping> Watches<M> {
     /// Watches one kind until the server serves it no more.
     async fn watch(&self, at: usize, kind: Kind, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
         let Some(entry) = self.entries.get(at) else { return };
-        let (client, token) = &self.client;
         let deps = Deps { seen: entry.seen.clone(), ..self.deps.clone() };
-        let api = (client.clone(), token.clone());
         let mapping = (entry.wanted.mapping)(kind);
         let which = (entry.namespaces.clone(), entry.wanted.selector.clone());
-        let watch = Arc::new(self.config.clone().watch(api, which, mapping, deps));
+        let watch = Arc::new(self.config.clone().watch(self.connection.clone(), which, mapping, deps));
         entry.set(Some(watch.clone()));
         let gone = Shutdown::new();
         let (wants, emits, notes, knows, waits) =

@@ -8,11 +8,13 @@
 
 mod api;
 mod config;
+mod connection;
 mod credentials;
 mod discovery;
 mod ensure;
 mod era;
-mod failures;
+mod failure;
+mod failure_tracker;
 mod kind;
 mod kinds;
 pub mod labels;

@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use tokio::time::{Duration, Instant};
 use tracing::{info, warn};
 
-use crate::api::Failure;
+use crate::failure::Failure;
 use crate::kind::Mapping;
 use crate::object::{self, Unreadable};
 use crate::pages::{self, Page, Pages};

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::api::{Api, Failure};
+use crate::api::Api;
+use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::object;
 

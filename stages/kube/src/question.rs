@@ -14,9 +14,9 @@ use futures::future::BoxFuture;
 use pipeline_core::{Call, Meter, NoMeter, Outcome, Peer, Reason, Sample, StageError};
 use serde_json::{Value, json};
 
-use crate::api::{Failure, exchange, is_passing, of_status, open, piece};
+use crate::connection::{Connection, piece};
+use crate::failure::{Failure, is_passing, of_status};
 use crate::kind::{Act, Kind};
-use crate::token::TokenFile;
 use crate::{Cluster, ConfigError, Right, Scope};
 
 const LARGEST: usize = 8 << 20;
@@ -51,8 +51,7 @@ impl From<QuestionError> for StageError {
 
 /// A cluster that can be asked.
 pub struct Reader {
-    client: kube::Client,
-    token: Option<TokenFile>,
+    connection: Connection,
     meter: Arc<dyn Meter>,
 }
 
@@ -102,8 +101,7 @@ impl Cluster {
     /// # Errors
     /// [`ConfigError`] when it cannot be found.
     pub async fn reader(&self) -> Result<Reader, ConfigError> {
-        let (client, token) = self.client().await?;
-        Ok(Reader { client, token, meter: Arc::new(NoMeter) })
+        Ok(Reader { connection: self.connection().await?, meter: Arc::new(NoMeter) })
     }
 }
 
@@ -148,7 +146,7 @@ impl Reader {
         let request = http::Request::get(path).body(Vec::new());
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
-        let opened = self.within(act, open(act, &self.client, self.token.as_ref(), request).boxed()).await;
+        let opened = self.within(act, self.connection.open(act, request).boxed()).await;
         found(opened.map(Pieces))
     }
 
@@ -168,11 +166,7 @@ impl Reader {
     /// [`QuestionError`] for any answer but the object, or none.
     pub async fn merge(&self, path: &str, patch: &Value, dry: bool) -> Result<Value, QuestionError> {
         let path = format!("{path}?fieldManager=gitops-runtime{}", if dry { "&dryRun=All" } else { "" });
-        let request = http::Request::patch(path)
-            .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-            .header(http::header::ACCEPT, METADATA_OF_ONE)
-            .body(patch.to_string().into_bytes());
-        self.ask(request).await
+        self.patch(path, "application/merge-patch+json", patch).await
     }
 
     /// Changes the object at a path by a JSON patch.
@@ -180,11 +174,7 @@ impl Reader {
     /// # Errors
     /// [`QuestionError`] for any answer but the object, or none.
     pub async fn json_patch(&self, path: &str, patch: &Value) -> Result<Value, QuestionError> {
-        let request = http::Request::patch(format!("{path}?fieldManager=gitops-runtime"))
-            .header(http::header::CONTENT_TYPE, "application/json-patch+json")
-            .header(http::header::ACCEPT, METADATA_OF_ONE)
-            .body(patch.to_string().into_bytes());
-        self.ask(request).await
+        self.patch(format!("{path}?fieldManager=gitops-runtime"), "application/json-patch+json", patch).await
     }
 
     /// Makes the object at a path where there is none, and else sets what is given of it. Unlike [`Self::create`] this may be
@@ -193,11 +183,8 @@ impl Reader {
     /// # Errors
     /// [`QuestionError`] for any answer but the object, or none.
     pub async fn apply(&self, path: &str, object: &Value) -> Result<Value, QuestionError> {
-        let request = http::Request::patch(format!("{path}?fieldManager=gitops-runtime&force=true"))
-            .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
-            .header(http::header::ACCEPT, METADATA_OF_ONE)
-            .body(object.to_string().into_bytes());
-        self.ask(request).await
+        let path = format!("{path}?fieldManager=gitops-runtime&force=true");
+        self.patch(path, "application/apply-patch+yaml", object).await
     }
 
     /// Makes an object in the collection at a path; gives it as it is kept.
@@ -205,10 +192,7 @@ impl Reader {
     /// # Errors
     /// [`QuestionError`] for any answer but the object, or none.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, QuestionError> {
-        let request = http::Request::post(format!("{path}?fieldManager=gitops-runtime"))
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(object.to_string().into_bytes());
-        self.ask(request).await
+        self.post(&format!("{path}?fieldManager=gitops-runtime"), object).await
     }
 
     /// Whether whoever asks may do something: a verb on a resource of a group, or on a part of one such as `pods/log`, in a
@@ -235,10 +219,8 @@ impl Reader {
                 "namespace": namespace.unwrap_or_default(),
             }},
         });
-        let request = http::Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(review.to_string().into_bytes());
-        Ok(self.ask(request).await?["status"]["allowed"] == true)
+        let reviewed = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await?;
+        Ok(reviewed["status"]["allowed"] == true)
     }
 
     /// The name of whoever a token is of; `None` when the cluster knows no such token.
@@ -251,10 +233,8 @@ impl Reader {
             "kind": "TokenReview",
             "spec": {"token": token},
         });
-        let request = http::Request::post("/apis/authentication.k8s.io/v1/tokenreviews")
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(review.to_string().into_bytes());
-        let status = &self.ask(request).await?["status"];
+        let reviewed = self.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await?;
+        let status = &reviewed["status"];
         let owner = status["user"]["username"].as_str().filter(|_| status["authenticated"] == true);
         Ok(owner.map(str::to_owned))
     }
@@ -270,6 +250,21 @@ impl Reader {
         }
     }
 
+    async fn patch(&self, path: String, form: &str, patch: &Value) -> Result<Value, QuestionError> {
+        let request = http::Request::patch(path)
+            .header(http::header::CONTENT_TYPE, form)
+            .header(http::header::ACCEPT, METADATA_OF_ONE)
+            .body(patch.to_string().into_bytes());
+        self.ask(request).await
+    }
+
+    async fn post(&self, path: &str, object: &Value) -> Result<Value, QuestionError> {
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(object.to_string().into_bytes());
+        self.ask(request).await
+    }
+
     async fn ask(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Value, QuestionError> {
         let body = self.bytes(request).await?;
         // What a parser says of an answer quotes it.
@@ -279,7 +274,7 @@ impl Reader {
     async fn bytes(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Bytes, QuestionError> {
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
-        self.within(act, exchange(act, &self.client, self.token.as_ref(), request, LARGEST).boxed()).await
+        self.within(act, self.connection.exchange(act, request, LARGEST).boxed()).await
     }
 
     /// An answer in time, of which the meter is told.

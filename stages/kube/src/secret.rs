@@ -14,15 +14,16 @@ use kube::core::Request;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
 
-use crate::api::{Failure, exchange, segment};
+use crate::api::segment;
+use crate::connection::Connection;
+use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::rights::{self, Right};
-use crate::token::TokenFile;
 use crate::{Config, ConfigError};
 
 /// A Secret is at most 1 MiB; base64 and its metadata are on top of that.
-const LARGEST: usize = 4 << 20;
-const SECRETS: Kind = Kind { group: "", version: "v1", plural: "secrets", singular: "secret" };
+pub(crate) const LARGEST: usize = 4 << 20;
+pub(crate) const SECRETS: Kind = Kind { group: "", version: "v1", plural: "secrets", singular: "secret" };
 
 /// Why the token cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -78,10 +79,8 @@ impl Config {
     /// [`SecretError`] when the API server cannot be asked.
     pub async fn secret(&self, name: &str, key: &str) -> Result<SecretToken, SecretError> {
         let config = |source| SecretError::Config { name: name.to_owned(), source };
-        let (client, token) = self.cluster.client().await.map_err(config)?;
         Ok(SecretToken {
-            client,
-            token,
+            connection: self.cluster.connection().await.map_err(config)?,
             namespace: self.namespace.clone(),
             name: name.to_owned(),
             key: key.to_owned(),
@@ -93,8 +92,7 @@ impl Config {
 
 /// Where a token stands.
 pub struct SecretToken {
-    client: kube::Client,
-    token: Option<TokenFile>,
+    connection: Connection,
     namespace: String,
     name: String,
     key: String,
@@ -117,7 +115,7 @@ impl SecretToken {
         let request = Request::new(SECRETS.collection(Some(&self.namespace)))
             .get(&segment(&self.name), &GetParams::default())
             .map_err(|error| read(error.into()))?;
-        let answer = exchange(act, &self.client, self.token.as_ref(), request, LARGEST);
+        let answer = self.connection.exchange(act, request, LARGEST);
         let answer =
             tokio::time::timeout(self.call_timeout, answer).await.unwrap_or(Err(Failure::Timeout { act }));
         let body = answer.map_err(|failure| read(failure.into()))?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use pipeline_core::{Key, Remembered, Surveyed, Uid, Version};
 use tracing::warn;
 
-use crate::api::Failure;
+use crate::failure::Failure;
 use crate::kind::Mapping;
 use crate::object::{self, Unreadable};
 use crate::pages::{self, Page, Pages};

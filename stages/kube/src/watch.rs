@@ -26,9 +26,10 @@ use serde_json::value::RawValue;
 use tracing::warn;
 
 use crate::Config;
-use crate::api::{Api, Failure};
+use crate::api::Api;
 use crate::era::Era;
-use crate::failures::FailureTracker;
+use crate::failure::Failure;
+use crate::failure_tracker::FailureTracker;
 use crate::kind::{Kind, Mapping};
 use crate::lines::Line;
 use crate::namespaces::Namespaces;

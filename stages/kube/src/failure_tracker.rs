@@ -7,7 +7,7 @@ use pipeline_core::{Backoff, Reason};
 use tracing::{debug, error, info, warn};
 
 use crate::Config;
-use crate::api::Failure;
+use crate::failure::Failure;
 use crate::kind::Kind;
 
 /// Failures since a watch last worked.

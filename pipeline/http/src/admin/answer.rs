@@ -1,6 +1,7 @@
 //! Answers that are not 2xx.
 
 use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
@@ -28,6 +29,18 @@ impl Refusal {
     /// The body of the answer.
     pub(super) fn into_body(self) -> Failed {
         self.failed
+    }
+}
+
+impl From<JsonRejection> for Refusal {
+    fn from(rejection: JsonRejection) -> Self {
+        failed(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Refusal {
+    fn from(rejection: QueryRejection) -> Self {
+        failed(rejection.status(), rejection.body_text())
     }
 }
 

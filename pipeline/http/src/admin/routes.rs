@@ -243,7 +243,7 @@ async fn replay(
     State(routes): RoutesState,
     asked: Result<Json<Replay>, JsonRejection>,
 ) -> Result<Json<Replayed>, Refusal> {
-    let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let Json(asked) = asked?;
     if asked.app.is_empty() && asked.since.is_none() {
         let why = "give applications (`app`), a time (`since`), or both";
         return Err(failed(StatusCode::BAD_REQUEST, why));
@@ -273,7 +273,7 @@ async fn listen(
     State(routes): RoutesState,
     asked: Result<Query<tail::TailQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let Query(asked) = asked?;
     let wanted = asked.read(routes.answering.handle.shards())?;
     let Ok(place) = routes.listeners.clone().try_acquire_owned() else {
         let why = "as many listen already as may: end one of them first";
@@ -286,8 +286,7 @@ async fn top(
     State(routes): RoutesState,
     asked: Result<Query<TopQuery>, QueryRejection>,
 ) -> Result<Json<Top>, Refusal> {
-    let Query(TopQuery { limit }) =
-        asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let Query(TopQuery { limit }) = asked?;
     if !(1..=MAX_LIMIT).contains(&limit) {
         let why = format!("`limit` is to be from 1 to {MAX_LIMIT}");
         return Err(failed(StatusCode::BAD_REQUEST, why));
@@ -305,7 +304,7 @@ async fn verify(
     State(routes): RoutesState,
     asked: Result<Json<VerifyOptions>, JsonRejection>,
 ) -> Result<Json<Verified>, Refusal> {
-    let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let Json(asked) = asked?;
     if !(1..=VERIFY_SECONDS).contains(&asked.seconds) {
         let why = format!("`seconds` is to be from 1 to {VERIFY_SECONDS}");
         return Err(failed(StatusCode::BAD_REQUEST, why));
@@ -432,8 +431,7 @@ fn read(
     Path((namespace, name)): ObjectPath,
     kind: KindResult,
 ) -> Result<Key, Refusal> {
-    let Query(KindQuery { kind }) =
-        kind.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let Query(KindQuery { kind }) = kind?;
     let namespace = if namespace == NO_NAMESPACE { "" } else { &namespace };
     answering.in_full(&kind, namespace, &name)
 }

@@ -18,7 +18,7 @@ use futures::stream::{self, FuturesUnordered};
 use pipeline_core::{Reason, Shipment, StageError};
 use tokio::sync::{Notify, oneshot};
 
-type ShipResult = Result<(), StageError>;
+pub(crate) type ShipResult = Result<(), StageError>;
 
 /// A sink that sends reports in batches.
 pub(crate) trait SendsBatches: Sync {

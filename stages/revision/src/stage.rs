@@ -24,6 +24,10 @@ const DIFFS: usize = 256 * 1024;
 #[error("the object cannot be read as an Application")]
 struct Malformed;
 
+fn malformed() -> StageError {
+    StageError::reject(Reason::Malformed, Malformed)
+}
+
 /// Reports what changed applications.
 #[derive(Clone)]
 pub struct RevisionEnrichment {
@@ -66,6 +70,15 @@ impl RevisionEnrichment {
             sources,
         }
     }
+
+    /// A report as it is sent: without secrets, which the differences of files do not have.
+    fn redacted(&self, mut report: ChangeReport) -> Result<Value, StageError> {
+        let diffs = taken(&mut report);
+        let mut report = serde_json::to_value(report).map_err(|_| malformed())?;
+        self.redactor.value(&mut report);
+        put_back(&mut report, &diffs);
+        Ok(report)
+    }
 }
 
 #[async_trait]
@@ -84,13 +97,12 @@ impl Enrich for RevisionEnrichment {
         if !looked_at && known.is_some_and(|known| known.is_settled() && event.version < known.version) {
             return Ok(Enriched::filtered(Filtered::Stale));
         }
-        let malformed = || StageError::reject(Reason::Malformed, Malformed);
         let body = event.body().ok_or_else(malformed)?;
         let object: Value = serde_json::from_slice(body).map_err(|_| malformed())?;
         let application = Application::read(&object).ok_or_else(malformed)?;
         let stands = known.is_some_and(|known| !known.is_incomplete());
+        let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
         if waits_to_begin(&object) || (stands && is_dry_run(&object)) {
-            let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
             return Ok(Enriched { refetch, ..Enriched::filtered(labels::NOT_BEGUN) });
         }
         let all = synced(&object);
@@ -106,7 +118,6 @@ impl Enrich for RevisionEnrichment {
             && !(looked_at && known.is_incomplete())
         {
             // What lacked something is built anew when it is looked at again, and not at each event.
-            let refetch = known.is_incomplete().then_some(Refetch::Incomplete);
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::Unchanged) });
         }
         let mut told: Vec<Option<ReportedSync>> =
@@ -121,14 +132,9 @@ impl Enrich for RevisionEnrichment {
             true => told,
             false => all.iter().map(|of| of.told(started_at, &self.redactor)).collect(),
         };
-        let diffs = taken(&mut found);
-        let (mut found, state) = match (serde_json::to_value(found), serde_json::to_vec(&next)) {
-            (Ok(found), Ok(state)) => (found, state),
-            _ => return Err(malformed()),
-        };
-        self.redactor.value(&mut found);
-        put_back(&mut found, &diffs);
-        let report = Report { incomplete, ..report(event, decision, found.to_string().into()) };
+        let state = serde_json::to_vec(&next).map_err(|_| malformed())?;
+        let body = self.redacted(found)?.to_string();
+        let report = Report { incomplete, ..report(event, decision, body.into()) };
         let refetch = incomplete.then_some(Refetch::Incomplete);
         let is_told = sure.is_some_and(|known| {
             known.object().decision == decision && known.object().content == report.content

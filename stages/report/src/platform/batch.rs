@@ -40,21 +40,19 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Shipment, StageError};
+use pipeline_core::Shipment;
 use serde::Deserialize;
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{Fault, HttpError, Method, Reply};
 
 use super::{ACT, Batch, Platform, classify, is_for_now};
-use crate::batching::{BatchBounds, Batching, SendsBatches, all};
+use crate::batching::{BatchBounds, Batching, SendsBatches, ShipResult, all};
 use crate::envelope;
 
 const BATCH: &str = "send a batch of reports";
 /// Bytes of an answer, unzipped: room for a result of each report, and something around them.
 const ANSWER: usize = 4 * 1024;
 const RESULT: usize = 4 * 1024;
-
-type ShipResult = Result<(), StageError>;
 
 /// What is sent in batches, and what the platform makes of them.
 pub(super) struct Batches {

@@ -75,8 +75,6 @@ pub struct Config {
     pub backoff_min: Duration,
     /// The longest wait after a failure.
     pub backoff_max: Duration,
-    /// How often a Secret that holds a token is read.
-    pub secret_every: Duration,
 }
 
 impl Config {
@@ -95,7 +93,6 @@ impl Config {
             max_body: 64 << 20,
             backoff_min: Duration::from_millis(800),
             backoff_max: Duration::from_secs(30),
-            secret_every: Duration::from_secs(10),
         }
     }
 

@@ -23,6 +23,8 @@ use crate::{Config, ConfigError};
 
 /// A Secret is at most 1 MiB; base64 and its metadata are on top of that.
 pub(crate) const LARGEST: usize = 4 << 20;
+/// How often a Secret that holds a token is read.
+const EVERY: Duration = Duration::from_secs(10);
 pub(crate) const SECRETS: Kind = Kind { group: "", version: "v1", plural: "secrets", singular: "secret" };
 
 /// Why the token cannot be had.
@@ -85,7 +87,6 @@ impl Config {
             name: name.to_owned(),
             key: key.to_owned(),
             call_timeout: self.call_timeout,
-            every: self.secret_every,
         })
     }
 }
@@ -97,7 +98,6 @@ pub struct SecretToken {
     name: String,
     key: String,
     call_timeout: Duration,
-    every: Duration,
 }
 
 impl SecretToken {
@@ -132,7 +132,7 @@ impl SecretToken {
         let following = async {
             let mut complained = false;
             loop {
-                tokio::time::sleep(self.every).await;
+                tokio::time::sleep(EVERY).await;
                 match self.read().await {
                     Ok(now) => {
                         complained = false;

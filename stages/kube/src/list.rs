@@ -152,7 +152,7 @@ impl<M: Mapping> Watch<M> {
     }
 
     /// Begins another era if `now`, as a list says it, is older than what was `known` before it.
-    fn compare(&self, now: Version, known: Version) -> Result<(), Stopped> {
+    pub(crate) fn compare(&self, now: Version, known: Version) -> Result<(), Stopped> {
         if self.era.is_over(now, known) {
             self.era.next(now, known);
             return Err(Stopped::Restored);

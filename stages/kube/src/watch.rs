@@ -356,12 +356,7 @@ impl<M: Mapping> Watch<M> {
     /// that is still to come, and say nothing until then.
     async fn compare_with_store(&self, at: Version) -> Result<(), Stopped> {
         let known = self.era.of(at);
-        let now = self.api.newest().await?;
-        if self.era.is_over(now, known) {
-            self.era.next(now, known);
-            return Err(Stopped::Restored);
-        }
-        Ok(())
+        self.compare(self.api.newest().await?, known)
     }
 
     async fn take_line(&self, out: &Emitter, line: &[u8], position: &mut Position) -> Result<(), Stopped> {

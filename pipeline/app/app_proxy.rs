@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use pipeline_http::serve::{FOLLOWED, ServeConfig};
 use prometheus::Registry;
 use stages_git::GitSeries;
@@ -58,7 +58,8 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let pages = Pages::start(config, registry, &stop, || Ok(())).await?;
     tracing::info!(address = %server.address(), "taking requests");
     let served = async {
-        let served = Box::new(server).serve(Given::alone(stop.clone())).await.context("take requests");
+        let served =
+            Box::new(server).serve(ServiceContext::alone(stop.clone())).await.context("take requests");
         // It ends by itself only when something is wrong: nothing else goes on without it.
         stop.cancel();
         served

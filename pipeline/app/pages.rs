@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
-use pipeline_core::{Given, Service as _, Shutdown, StageError};
+use pipeline_core::{Service as _, ServiceContext, Shutdown, StageError};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
 use tokio::task::JoinHandle;
@@ -30,7 +30,7 @@ impl Pages {
             Some(address) => {
                 let serve = ServeConfig::new(address.to_string(), "serve.address");
                 let server = Box::new(serve.build_bare(routes(registry, stop, judge)).await?);
-                Some(tokio::spawn(server.serve(Given::alone(ended.clone()))))
+                Some(tokio::spawn(server.serve(ServiceContext::alone(ended.clone()))))
             }
             None => None,
         };

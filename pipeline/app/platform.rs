@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use jiff::Timestamp;
-use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
+use pipeline_core::{ExposeSecret as _, Service as _, ServiceContext, Shutdown};
 use pipeline_http::serve::{FOLLOWED, ServeConfig};
 use prometheus::Registry;
 use stages_client::{OwnCookie, Token};
@@ -213,8 +213,8 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         );
     }
     tracing::info!("receiving reports");
-    let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
-    let figures = figures.map(|server| tokio::spawn(server.serve(Given::alone(stop.clone()))));
+    let served = tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
+    let figures = figures.map(|server| tokio::spawn(server.serve(ServiceContext::alone(stop.clone()))));
     tokio::join!(store.retain(stop.clone()), sequence.follow(stop));
     drop((fleet, sequence));
     served.await.context("serve")?.context("serve")?;

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use pipeline_bus::jetstream::JetStream;
 use pipeline_bus::{Bus, Memory};
 use pipeline_core::{
-    Enrich, Given, Key, Labels, Meter, ObjectIndex, Requests, Service as _, Shutdown, Sink, Source,
+    Enrich, Key, Labels, Meter, ObjectIndex, Requests, Service as _, ServiceContext, Shutdown, Sink, Source,
     StageError,
 };
 use pipeline_engine::limit::KindLimits;
@@ -270,7 +270,7 @@ impl Reporter {
         }
         // Before anything is waited for: what keeps a process from working is asked of it.
         for server in listen(config, served).await? {
-            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
+            services.spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
         }
 
         let places = build::places(config).await?;
@@ -372,7 +372,7 @@ impl Reporter {
             counts: own.counts,
         };
         for server in admin::listen(config, &places, answering).await? {
-            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
+            services.spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
         }
         let engine_status = Arc::new(move || handle.status());
         // Nobody else sets it.

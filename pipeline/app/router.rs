@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use prometheus::Registry;
 
 use super::pages::Pages;
@@ -28,6 +28,6 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     // Probes and metrics are answered as long as requests are.
     let pages = Pages::start(config, registry, &stop, || Ok(())).await?;
     tracing::info!(%address, "taking requests");
-    let served = Box::new(router).serve(Given::alone(stop)).await.context("take requests");
+    let served = Box::new(router).serve(ServiceContext::alone(stop)).await.context("take requests");
     pages.stop().await.and(served)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use pipeline_core::{ExposeSecret as _, Given, SecretString, Service as _, Shutdown, async_trait};
+use pipeline_core::{ExposeSecret as _, SecretString, Service as _, ServiceContext, Shutdown, async_trait};
 use pipeline_http::serve::ServeConfig;
 use prometheus::Registry;
 use stages_git::GitSeries;
@@ -70,7 +70,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     };
     let both = async {
         let served = async {
-            let served = Box::new(server).serve(Given::alone(stop.clone())).await;
+            let served = Box::new(server).serve(ServiceContext::alone(stop.clone())).await;
             stop.cancel();
             served
         };

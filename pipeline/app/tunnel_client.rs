@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use pipeline_core::{Given, Service as _, Shutdown, StageError};
+use pipeline_core::{Service as _, ServiceContext, Shutdown, StageError};
 use prometheus::Registry;
 use stages_tunnel::{ClientConfig, Dial, Name, Times};
 
@@ -72,7 +72,7 @@ async fn run(
     };
     let pages = Pages::start(config, registry, &stop, judge).await?;
     tracing::info!(tunnel = %name, "opening the tunnel");
-    let served = Box::new(client).serve(Given::alone(stop)).await;
+    let served = Box::new(client).serve(ServiceContext::alone(stop)).await;
     let served = served.map_err(|error| {
         let (StageError::Retry { source, .. } | StageError::Reject { source, .. }) = error;
         anyhow::anyhow!(source).context(format!("keep the tunnel {name} open"))

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use prometheus::Registry;
 use stages_tunnel::{Anybody, Credentials, CredentialsFile, PlatformCredentials};
 
@@ -51,7 +51,7 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
             port = address.port()
         );
     }
-    let served = Box::new(server).serve(Given::alone(stop)).await.context("lead visitors through");
+    let served = Box::new(server).serve(ServiceContext::alone(stop)).await.context("lead visitors through");
     pages.stop().await.and(served)
 }
 

@@ -71,7 +71,7 @@ pub use report::{EntityId, Report, ReportKind};
 pub use requests::{Question, Questions, REQUEST_BYTES, RequestError, Requests, bounded};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use served::Served;
-pub use service::{Given, Service};
+pub use service::{Service, ServiceContext};
 pub use shipment::{Shipment, idempotency_key};
 pub use source_note::{KindState, SourceNote};
 pub use spawner::Spawner;

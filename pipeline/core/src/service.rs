@@ -14,13 +14,13 @@ pub trait Service: Send + 'static {
     /// The name in logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Serves until [`Given::stop`]. What it began with [`Given::spawner`] is awaited after that.
-    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError>;
+    /// Serves until [`ServiceContext::stop`]. What it began with [`ServiceContext::spawner`] is awaited after that.
+    async fn serve(self: Box<Self>, context: ServiceContext) -> Result<(), StageError>;
 }
 
 /// What a service works with.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct ServiceContext {
     /// Tells it to stop.
     pub stop: Shutdown,
     /// To ask others, and to be asked.
@@ -31,7 +31,7 @@ pub struct Given {
     pub metrics: prometheus::Registry,
 }
 
-impl Given {
+impl ServiceContext {
     /// What a service is given that runs without an engine: nobody is to be asked, and nobody asks.
     #[must_use]
     pub fn alone(stop: Shutdown) -> Self {

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Given, Service, StageError, async_trait};
+use pipeline_core::{Service, ServiceContext, StageError, async_trait};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::{Fault, HttpError, Reply};
@@ -144,7 +144,7 @@ impl Service for SettingsWatch {
         "argocd-settings"
     }
 
-    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, ServiceContext { stop, .. }: ServiceContext) -> Result<(), StageError> {
         loop {
             let look = async {
                 let wait = match self.look().await {

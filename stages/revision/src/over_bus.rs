@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Given, Question, RequestError, Requests, Served, Service, StageError, async_trait};
+use pipeline_core::{
+    Question, RequestError, Requests, Served, Service, ServiceContext, StageError, async_trait,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,7 +52,7 @@ impl AnswerOverBus {
         Self { walks, bus }
     }
 
-    async fn take(&self, given: &Given) {
+    async fn take(&self, given: &ServiceContext) {
         let mut served = Served::new(self.bus.clone(), SUBJECT);
         loop {
             let question = served.next().await;
@@ -70,7 +72,7 @@ impl Service for AnswerOverBus {
         "change-revisions"
     }
 
-    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, given: ServiceContext) -> Result<(), StageError> {
         given.stop.run_until_cancelled(self.take(&given)).await;
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use pipeline_core::{Given, Places, Service, Shutdown, StageError, async_trait};
+use pipeline_core::{Places, Service, ServiceContext, Shutdown, StageError, async_trait};
 use prometheus::Registry;
 use stages_client::{CertificateError, GaugeGuard, OwnCertificate};
 use tokio::net::{TcpListener, TcpStream};
@@ -142,7 +142,7 @@ impl Service for Router {
         "router"
     }
 
-    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, ServiceContext { stop, .. }: ServiceContext) -> Result<(), StageError> {
         let Self { listener, address, front, certificate, config } = *self;
         let (front, closing, tasks) = (Arc::new(front), Shutdown::new(), TaskTracker::new());
         let proxy = front.proxy.clone();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pipeline_core::{Given, Reason, Service, Shutdown, StageError};
+use pipeline_core::{Reason, Service, ServiceContext, Shutdown, StageError};
 use prometheus::IntGauge;
 use stages_client::{GaugeGuard, Token};
 use tokio::net::TcpStream;
@@ -344,7 +344,7 @@ impl Service for Client {
         "tunnel-client"
     }
 
-    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, given: ServiceContext) -> Result<(), StageError> {
         if matches!(self.to.protocol, Protocol::Frp(_)) {
             tracing::warn!(
                 "the protocol of the frp family is weaker: TLS alone protects the token, and the service is looked for from \

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pipeline_core::{Given, Place, Places, Reason, Service, StageError, WriteTimed};
+use pipeline_core::{Place, Places, Reason, Service, ServiceContext, StageError, WriteTimed};
 use stages_client::{CertificateError, CertificateFiles, OwnCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -315,7 +315,7 @@ impl Service for Server {
         "tunnel-server"
     }
 
-    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, given: ServiceContext) -> Result<(), StageError> {
         let places = Places::new(self.connections);
         let visitors = self.shared.proxy.visits.clone();
         let close = self.shared.close.clone();

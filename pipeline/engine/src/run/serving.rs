@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_bus::Bus;
-use pipeline_core::{Given, Service, Shutdown, Spawner, StageError};
+use pipeline_core::{Service, ServiceContext, Shutdown, Spawner, StageError};
 use prometheus::Registry;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -37,10 +37,15 @@ impl Serving {
         for service in self.services {
             let (name, spawner) = (service.name(), Spawner::new(TASKS, stop.clone()));
             let (stop, bus) = (stop.clone(), bus.clone());
-            let given = Given { stop: stop.clone(), bus, spawner: spawner.clone(), metrics: metrics.clone() };
+            let context = ServiceContext {
+                stop: stop.clone(),
+                bus,
+                spawner: spawner.clone(),
+                metrics: metrics.clone(),
+            };
             serving.spawn(async move {
                 // In a task of its own, so that it is known whose panic it was.
-                let ended = AbortOnDropHandle::new(tokio::spawn(service.serve(given))).await.ok();
+                let ended = AbortOnDropHandle::new(tokio::spawn(service.serve(context))).await.ok();
                 let early = !stop.is_cancelled();
                 stop.cancel();
                 spawner.drained().await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pipeline_core::{Given, Service as _};
+use pipeline_core::{Service as _, ServiceContext};
 use pipeline_http::admin::wire::Counted;
 use pipeline_http::admin::{Admin, Answering};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn what_is_not_watched_is_refused_and_a_stop_tells_how_far_it_came() {
     let admin = Admin::on_address("127.0.0.1:0", None, answering).await.unwrap();
     let url = format!("http://{}/v1/replay", admin.address().unwrap());
     let stop = pipeline_core::Shutdown::new();
-    let serving = tokio::spawn(Box::new(admin).serve(Given::alone(stop.clone())));
+    let serving = tokio::spawn(Box::new(admin).serve(ServiceContext::alone(stop.clone())));
     // It may be installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -45,7 +45,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use pipeline_core::{Given, Service, Shutdown, StageError, async_trait};
+use pipeline_core::{Service, ServiceContext, Shutdown, StageError, async_trait};
 use tokio::net::TcpListener;
 
 pub use self::guard::Secret;
@@ -175,7 +175,7 @@ impl Service for Admin {
         "admin"
     }
 
-    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, ServiceContext { stop, .. }: ServiceContext) -> Result<(), StageError> {
         let Self { listening, pages, closing } = *self;
         let ending = async {
             stop.cancelled().await;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn;
-use pipeline_core::{Given, Key, Service, StageError, async_trait};
+use pipeline_core::{Key, Service, ServiceContext, StageError, async_trait};
 use tokio::net::TcpListener;
 
 use self::connections::Bounds;
@@ -253,7 +253,7 @@ impl Service for Server {
         "serve"
     }
 
-    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, ServiceContext { stop, .. }: ServiceContext) -> Result<(), StageError> {
         let Self { listener, pages, config, .. } = *self;
         let bounds = Bounds {
             head_timeout: config.head_timeout,

@@ -64,7 +64,7 @@ async fn run(config: ServeConfig) -> Running {
     let served = served(&seen);
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::ServiceContext::alone(stop.clone())));
     Running { address, stop, served, seen, task }
 }
 
@@ -126,7 +126,7 @@ async fn a_process_that_does_not_work_yet_says_why() {
     let served = starting();
     let server = config().build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::ServiceContext::alone(stop.clone())));
     let running = Running { address, stop, served, seen, task };
     running.served.health.bus(pipeline_observe::health::Link::Joining, Instant::now());
     let (status, line) = running.get("/healthz").await;
@@ -435,7 +435,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     let config = ServeConfig { request_timeout: Duration::from_millis(50), ..config() };
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::ServiceContext::alone(stop.clone())));
     let running = Running { address, stop, served, seen, task };
     let slow = running.get("/app-distribution").await;
     assert_eq!(slow, text(503, "the answer was not ready in time\n"));
@@ -471,7 +471,7 @@ async fn a_further_route_is_shown_beside_the_first() {
     let served = Served { routes: vec![route.clone()], ..served(&seen) };
     let server = config().build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::ServiceContext::alone(stop.clone())));
     let running = Running { address, stop, served, seen, task };
     running.become_ready();
     let missing = "the first list is not complete; not every shard runs; the ledger is not open";

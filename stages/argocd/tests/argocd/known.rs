@@ -173,7 +173,7 @@ async fn it_keeps_looking_until_it_is_stopped() {
     let config = Config { every: brief, every_until_known: brief, ..crate::support::looking() };
     let (watch, mut current) = config.build(rig.argocd.clone());
     let stop = Shutdown::new();
-    let served = tokio::spawn(Box::new(watch).serve(pipeline_core::Given::alone(stop.clone())));
+    let served = tokio::spawn(Box::new(watch).serve(pipeline_core::ServiceContext::alone(stop.clone())));
     let method = async |current: &mut Current| {
         current.changed().await.unwrap();
         current.borrow_and_update().as_ref().unwrap().settings().tracking_method

@@ -16,7 +16,7 @@ use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use prometheus::{Registry, TextEncoder};
 use stages_router::{Allowed, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
 use tokio::net::{TcpListener, TcpStream};
@@ -87,7 +87,7 @@ impl Running {
         let registry = Registry::new();
         let router = config.build(&registry).await.unwrap();
         let (address, stop) = (router.address(), Shutdown::new());
-        let given = Given::alone(stop.clone());
+        let given = ServiceContext::alone(stop.clone());
         let task = tokio::spawn(async move { Box::new(router).serve(given).await.unwrap() });
         Self { address, stop, task, registry }
     }

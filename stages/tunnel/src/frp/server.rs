@@ -434,7 +434,7 @@ mod tests {
     use std::time::SystemTime;
 
     use http::HeaderMap;
-    use pipeline_core::{Given, Service as _, Shutdown};
+    use pipeline_core::{Service as _, ServiceContext, Shutdown};
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
@@ -455,7 +455,7 @@ mod tests {
         };
         let server = config.build(Arc::new(Anybody), &prometheus::Registry::new()).await.unwrap();
         let (address, stop) = (server.address(), Shutdown::new());
-        tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+        tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
         (address, stop)
     }
 

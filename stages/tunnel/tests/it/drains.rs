@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use stages_tunnel::{Anybody, Board, BoardError, Posted, Watching};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -243,7 +243,7 @@ async fn other_servers_are_told_that_one_ends_while_it_still_takes_visitors() {
     let server = config.build(Arc::new(Anybody), &prometheus::Registry::new()).await.unwrap();
     let at = server.address();
     let server = server.beside("127.0.0.1:0".parse().unwrap(), None, Arc::new(board.clone())).await.unwrap();
-    let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    let serving = tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
     let says = |leaving: bool| {
         let board = board.0.lock().unwrap();
         board.iter().any(|(key, card)| key.starts_with("server.") && card["leaving"] == leaving)

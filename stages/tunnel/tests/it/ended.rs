@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_core::{Service as _, ServiceContext, Shutdown};
 use stages_tunnel::{Anybody, Board, BoardError, Posted, Watching};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -102,7 +102,7 @@ async fn a_server_that_is_told_to_stop_waits_for_no_board_that_takes_nothing() {
     let (board, stop) = (Stuck::default(), Shutdown::new());
     let server = config.build(Arc::new(Anybody), &prometheus::Registry::new()).await.unwrap();
     let server = server.beside("127.0.0.1:0".parse().unwrap(), None, Arc::new(board.clone())).await.unwrap();
-    let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    let serving = tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
     timeout(BOUND, board.0.notified()).await.unwrap();
     stop.cancel();
     timeout(BOUND, serving).await.unwrap().unwrap().unwrap();

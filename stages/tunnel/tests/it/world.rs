@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Given, Service as _, Shutdown, StageError};
+use pipeline_core::{Service as _, ServiceContext, Shutdown, StageError};
 use stages_client::Token;
 use stages_tunnel::{
     Board, Client, ClientConfig, CredentialsFile, Dial, Name, Networks, Ready, ServerConfig, Times,
@@ -123,7 +123,7 @@ impl World {
             server = server.beside("127.0.0.1:0".parse().unwrap(), None, board).await.unwrap();
         }
         let (address, stop) = (server.address(), Shutdown::new());
-        let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+        let serving = tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
         Self { folder, address, metrics, stop, serving }
     }
 
@@ -207,7 +207,7 @@ impl World {
 
 pub(crate) fn run(client: Client) -> Running {
     let (stop, ready) = (Shutdown::new(), client.ready());
-    let ended = tokio::spawn(Box::new(client).serve(Given::alone(stop.clone())));
+    let ended = tokio::spawn(Box::new(client).serve(ServiceContext::alone(stop.clone())));
     Running { stop, ready, ended }
 }
 

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
 use bytes::Bytes;
-use pipeline_core::{Given, Reason, Service, StageError, async_trait};
+use pipeline_core::{Reason, Service, ServiceContext, StageError, async_trait};
 use prometheus::IntCounter;
 
 /// Where it is asked over the bus.
@@ -41,7 +41,7 @@ impl Service for Greeter {
         "greeter"
     }
 
-    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, given: ServiceContext) -> Result<(), StageError> {
         let refused = |error| StageError::retry(Reason::Unreachable, error);
         given.metrics.register(Box::new(self.greeted.clone())).unwrap();
         let mut questions = given.bus.serve(SUBJECT).await.map_err(refused)?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_core::{Given, RequestError, Service as _, Shutdown, StageError, async_trait};
+use pipeline_core::{RequestError, Service as _, ServiceContext, Shutdown, StageError, async_trait};
 use pipeline_engine::run::{Config, Engine, EngineError, Match, Pipeline};
 use pipeline_http::serve::{ServeConfig, Served};
 use pipeline_ledger::Ledger;
@@ -32,7 +32,7 @@ async fn a_service_answers_over_the_bus_and_over_http() {
     let server = ServeConfig::new("127.0.0.1:0", "serve.address").build(served).await.unwrap();
     let server = server.mount(greeter.routes());
     let url = format!("http://{}", server.address());
-    let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    let serving = tokio::spawn(Box::new(server).serve(ServiceContext::alone(stop.clone())));
     let api = Arc::new(Api::new());
     let engine = Engine::new(one_shard(), bus.clone(), None).pipeline(pipeline(&api, vec![route]));
     let task = tokio::spawn(engine.service(greeter).run(stop.clone()));
@@ -71,7 +71,7 @@ impl pipeline_core::Service for Broken {
         "broken"
     }
 
-    async fn serve(self: Box<Self>, _: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, _: ServiceContext) -> Result<(), StageError> {
         Ok(())
     }
 }
@@ -95,7 +95,7 @@ impl pipeline_core::Service for Deaf {
         "deaf"
     }
 
-    async fn serve(self: Box<Self>, _: Given) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, _: ServiceContext) -> Result<(), StageError> {
         std::future::pending().await
     }
 }

@@ -251,18 +251,20 @@ pub fn token(text: &str) -> Result<String, SubjectError> {
 
 /// A text as one token.
 pub fn escape(text: &str) -> String {
-    let mut token = String::with_capacity(text.len().max(1));
+    if text.is_empty() { "=".to_owned() } else { escape_all_but(is_plain, text) }
+}
+
+/// A text in which each byte but those that stay is `=` and two hex digits.
+pub(crate) fn escape_all_but(stays: fn(u8) -> bool, text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if is_plain(byte) {
-            token.push(char::from(byte));
+        if stays(byte) {
+            escaped.push(char::from(byte));
         } else {
-            token.push_str(&format!("={byte:02X}"));
+            escaped.push_str(&format!("={byte:02X}"));
         }
     }
-    if token.is_empty() {
-        token.push('=');
-    }
-    token
+    escaped
 }
 
 /// The text of one token.

@@ -82,15 +82,7 @@ pub(super) fn object(headers: &HeaderMap) -> Option<(Key, Uid, Version)> {
 
 /// Text as a header may hold it: other bytes than printable ASCII as `=` and two hex digits.
 fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'=' {
-            safe.push(char::from(byte));
-        } else {
-            safe.push_str(&format!("={byte:02X}"));
-        }
-    }
-    safe
+    subject::escape_all_but(|byte| byte.is_ascii_graphic() && byte != b'=', text)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use pipeline_core::{Requests, Shutdown, async_trait};
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
-use stages_client::{Client, Fault, HttpError, Target, Token};
+use stages_client::{Client, HttpError, Target, Token};
 use stages_git::{GitSeries, RepositoryUrl, UrlPrefix};
 use stages_kube::Right;
 use stages_source::{
@@ -275,11 +275,7 @@ impl There {
     async fn heard(&self, asked: &ManifestsRequest) -> Result<ReceivedManifests, HttpError> {
         let request = self.client.request(ACT, Method::POST, &["v1", "manifests"])?.json(asked);
         let request = self.client.authorize(ACT, request, &self.token, "Bearer ").await?;
-        let reply = self.client.send(ACT, request).await?.checked()?;
-        serde_json::from_slice(reply.body()).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            reply.into_error(Fault::Json { line, column })
-        })
+        self.client.send(ACT, request).await?.checked()?.json()
     }
 }
 

@@ -384,7 +384,7 @@ fn not_an_object(body: &[u8]) -> Option<Fault> {
     match serde_json::from_slice::<&RawValue>(body) {
         Ok(json) if json.get().starts_with('{') => None,
         Ok(_) => Some(Fault::Json { line: 1, column: 1 }),
-        Err(error) => Some(Fault::Json { line: error.line(), column: error.column() }),
+        Err(error) => Some(error.into()),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use pipeline_core::{Service, ServiceContext, StageError, async_trait};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use stages_client::{Fault, HttpError, Reply};
+use stages_client::HttpError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -204,7 +204,7 @@ impl SettingsWatch {
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str, calls: &CallBudget) -> Result<T, HttpError> {
-        self.argocd.get(labels::SETTINGS, path, calls, parse).await
+        self.argocd.get(labels::SETTINGS, path, calls, |reply| reply.checked()?.json()).await
     }
 }
 
@@ -221,14 +221,6 @@ struct SettingsBody {
 #[serde(rename_all = "PascalCase")]
 struct VersionBody {
     version: Option<String>,
-}
-
-fn parse<T: DeserializeOwned>(reply: Reply) -> Result<T, HttpError> {
-    let reply = reply.checked()?;
-    serde_json::from_slice(reply.body()).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        reply.into_error(Fault::Json { line, column })
-    })
 }
 
 /// What Argo CD does when `argocd-cm` does not say: annotations from version 3 on, labels before.

@@ -93,6 +93,12 @@ pub enum Fault {
     Request(#[source] reqwest::Error),
 }
 
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json { line: error.line(), column: error.column() }
+    }
+}
+
 impl HttpError {
     /// `act` completes "cannot ...": `read managed resources`.
     #[must_use]

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use pipeline_core::Timestamp;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url};
+use serde::de::DeserializeOwned;
 
 use crate::error::of_body;
 use crate::target::authority;
@@ -76,6 +77,14 @@ impl Reply {
             }
             status => Err(self.into_error(Fault::Status(status))),
         }
+    }
+
+    /// Its body, read as JSON.
+    ///
+    /// # Errors
+    /// [`Fault::Json`], when it is not the JSON that was expected.
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, HttpError> {
+        serde_json::from_slice(&self.body).map_err(|error| self.into_error(error.into()))
     }
 
     /// The body of a 2xx.

@@ -245,14 +245,8 @@ impl Sessions {
         let body = serde_json::json!({ "username": username, "password": password }).to_string();
         let request = client.request(ACT, Method::POST, &["api", "v1", "session"])?;
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
-        let reply = client.send_within(ACT, request, LARGEST).await?.checked()?;
-        match serde_json::from_slice::<Given>(reply.body()) {
-            Ok(Given { token }) => Ok(token),
-            Err(error) => {
-                let (line, column) = (error.line(), error.column());
-                Err(reply.into_error(Fault::Json { line, column }))
-            }
-        }
+        let Given { token } = client.send_within(ACT, request, LARGEST).await?.checked()?.json()?;
+        Ok(token)
     }
 
     fn entered(&self, token: &SecretString) -> Result<Session, TokenError> {

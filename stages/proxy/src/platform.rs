@@ -127,10 +127,6 @@ impl Platform {
     ) -> Result<T, HttpError> {
         let request = self.client.request(act, Method::POST, path)?.json(body);
         let request = self.client.authorize(act, request, &self.token, "").await?;
-        let reply = self.client.send_within(act, request, MAX_ANSWER).await?.checked()?;
-        serde_json::from_slice(reply.body()).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            reply.into_error(Fault::Json { line, column })
-        })
+        self.client.send_within(act, request, MAX_ANSWER).await?.checked()?.json()
     }
 }

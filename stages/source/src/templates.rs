@@ -8,7 +8,7 @@ use pipeline_core::async_trait;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stages_client::{Client, Fault, HttpError, Token};
+use stages_client::{Client, HttpError, Token};
 
 use crate::version_sources::{KEPT, VersionSources};
 use crate::versions::VersionSource;
@@ -62,14 +62,7 @@ impl PromotionTemplates {
         let body = json!({"query": QUERY, "variables": {"applicationMetadata": metadata}});
         let request = self.client.request(ACT, Method::POST, &["2.0", "api", "graphql"])?.json(&body);
         let request = self.client.authorize(ACT, request, &self.token, "").await?;
-        let reply = self.client.send(ACT, request).await?.checked()?;
-        let answer: TemplateResponse = match serde_json::from_slice(reply.body()) {
-            Ok(answer) => answer,
-            Err(error) => {
-                let (line, column) = (error.line(), error.column());
-                return Err(reply.into_error(Fault::Json { line, column }));
-            }
-        };
+        let answer: TemplateResponse = self.client.send(ACT, request).await?.checked()?.json()?;
         let source =
             answer.data.and_then(|data| data.promotion_template_by_runtime).and_then(|of| of.version_source);
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());

@@ -173,15 +173,10 @@ struct Outcome {
 
 /// The list that an answer is; anything else counts as an answer that is not the JSON expected.
 fn results(reply: Reply, reports: usize) -> Result<Vec<Outcome>, HttpError> {
-    let (line, column) = match serde_json::from_slice::<Results>(reply.body()) {
-        Ok(Results { results }) => {
-            let well = |result: &Outcome| (100..=999).contains(&result.status);
-            if results.len() == reports && results.iter().all(well) {
-                return Ok(results);
-            }
-            (0, 0)
-        }
-        Err(error) => (error.line(), error.column()),
-    };
-    Err(reply.into_error(Fault::Json { line, column }))
+    let well = |result: &Outcome| (100..=999).contains(&result.status);
+    match serde_json::from_slice::<Results>(reply.body()) {
+        Ok(Results { results }) if results.len() == reports && results.iter().all(well) => Ok(results),
+        Ok(_) => Err(reply.into_error(Fault::Json { line: 0, column: 0 })),
+        Err(error) => Err(reply.into_error(error.into())),
+    }
 }

@@ -47,7 +47,7 @@ use pipeline_core::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::header::CONTENT_TYPE;
-use stages_client::{Fault, HttpError, Method, Reply};
+use stages_client::{HttpError, Method, Reply};
 
 use super::{Platform, classify};
 use crate::envelope;
@@ -182,8 +182,5 @@ impl Platform {
 /// What a 200 says. Nothing at all is something that a platform may say to whatever it is sent.
 fn read<T: DeserializeOwned>(reply: Reply) -> Result<T, HttpError> {
     let text = if reply.body().is_empty() { b"{}" } else { &reply.body()[..] };
-    serde_json::from_slice(text).map_err(|error| {
-        let fault = Fault::Json { line: error.line(), column: error.column() };
-        reply.into_error(fault)
-    })
+    serde_json::from_slice(text).map_err(|error| reply.into_error(error.into()))
 }

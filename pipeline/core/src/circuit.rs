@@ -24,3 +24,24 @@ pub enum CircuitState {
         reason: Reason,
     },
 }
+
+impl CircuitState {
+    /// How it is shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::Probing { .. } => "probing",
+        }
+    }
+
+    /// Why it is not closed.
+    #[must_use]
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Closed => None,
+            Self::Open { reason, .. } | Self::Probing { reason, .. } => Some(reason),
+        }
+    }
+}

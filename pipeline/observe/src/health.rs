@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{CircuitState, LaneCounts, SourceNote};
+use pipeline_core::{CircuitState, LaneCounts, Reason, SourceNote};
 use serde::Serialize;
 
 use pipeline_ledger::LedgerStatus;
@@ -249,10 +249,7 @@ impl Health {
     /// The sink's circuit.
     pub fn circuit(&self, circuit: CircuitState, now: Instant) {
         let mut inputs = self.inputs();
-        let why = match circuit {
-            CircuitState::Closed => None,
-            CircuitState::Open { reason, .. } | CircuitState::Probing { reason, .. } => Some(reason.as_str()),
-        };
+        let why = circuit.reason().map(Reason::as_str);
         // A probe that fails opens the circuit again: it has been open all the while.
         let since = if why.is_some() == inputs.circuit.0.is_some() { inputs.circuit.1 } else { now };
         inputs.circuit = (why, since);

@@ -67,10 +67,9 @@ fn route(works: Option<&(Status, LedgerStatus)>) -> Value {
 }
 
 fn circuit(state: CircuitState) -> Value {
-    match state {
-        CircuitState::Closed => json!({ "state": "closed" }),
-        CircuitState::Open { reason, .. } => json!({ "state": "open", "reason": reason.as_str() }),
-        CircuitState::Probing { reason, .. } => json!({ "state": "probing", "reason": reason.as_str() }),
+    match state.reason() {
+        None => json!({ "state": state.as_str() }),
+        Some(reason) => json!({ "state": state.as_str(), "reason": reason.as_str() }),
     }
 }
 

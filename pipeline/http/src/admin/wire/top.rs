@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use pipeline_core::{CircuitState, Timestamp};
+use pipeline_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::rounded;
@@ -208,12 +208,7 @@ impl Top {
             at: rounded(at),
             window_seconds: window.as_secs_f64(),
             uptime_seconds: status.uptime.as_secs_f64(),
-            circuit: match status.circuit {
-                CircuitState::Closed => "closed",
-                CircuitState::Open { .. } => "open",
-                CircuitState::Probing { .. } => "probing",
-            }
-            .to_owned(),
+            circuit: status.circuit.as_str().to_owned(),
             hottest,
             slowest: slowest(rankings, limit),
             most_calls,

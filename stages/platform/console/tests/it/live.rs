@@ -364,3 +364,17 @@ async fn beside_a_row_nothing_is_shown_of_another_one_where_the_platform_does_no
     browser.until(&format!("{second} && !document.querySelector('#preview h2')")).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ages_are_those_of_the_platforms_clock_however_wrong_the_browsers_is() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first("{ const { now } = Date; Date.now = () => now() + 3 * 86_400_000; }").await;
+    let application = format!("{}/applications/eu-1/argocd-production/payments", served.url);
+    browser.client.goto(&application).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let is_new = r"/^as of (now|\d+ (s|min) ago)$/.test(document.querySelector('.as-of').textContent)";
+    browser.until(is_new).await;
+    browser.close().await;
+}

@@ -82,7 +82,7 @@
 {{- $hosts := compact (list (ternary .ingress.host "" .ingress.enabled) (ternary .httpRoute.host "" .httpRoute.enabled)) | uniq -}}
 {{- $todo = append $todo (printf "make DNS records from *.%s%s to the tunnel server, with a certificate for both" .domain (ternary (printf " and %s" (join ", " $hosts)) "" (gt (len $hosts) 0))) -}}
 {{- if .httpRoute.enabled -}}
-{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s and *.%s, allows routes of namespace %s and lets WebSockets stay open for an hour" .httpRoute.host .domain $.Release.Namespace) -}}
+{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s and *.%s, allows routes of namespace %s and lets WebSockets stay open for an hour, and, where it is GKE's, make a HealthCheckPolicy by which it asks port 8088 for /readyz: where no tunnel is visited the answer is 404" .httpRoute.host .domain $.Release.Namespace) -}}
 {{- end -}}
 {{- if and .ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .ingress) "http") -}}
 {{- $todo = append $todo "tokens cross the tunnel server's Ingress in plain text: give tunnelServer.ingress.tlsSecretName" -}}

@@ -130,6 +130,7 @@ fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let groups = [
         ("global.runtime.httpRoute", is_on("global.runtime.httpRoute")),
         ("platform.httpRoute", is_on("platform") && is_on("platform.httpRoute")),
+        ("tunnelServer.httpRoute", is_on("tunnelServer") && is_on("tunnelServer.httpRoute")),
     ];
     for (group, _) in groups.into_iter().filter(|(_, is_on)| *is_on) {
         of_route(judged, place, group)?;

@@ -49,7 +49,7 @@ impl Hasher {
     #[must_use]
     pub fn finish(self) -> Digest {
         let full: [u8; 32] = self.inner.finalize().into();
-        let first = full.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+        let first = full.first_chunk::<8>().map_or(0, |first| u64::from_be_bytes(*first));
         Digest(first.max(1))
     }
 

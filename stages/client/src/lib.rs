@@ -32,6 +32,7 @@ mod speaks_http;
 mod synced_sources;
 mod target;
 mod token;
+mod token_file;
 mod trusting;
 
 pub use bearer_token::bearer_token;

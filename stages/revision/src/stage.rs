@@ -71,6 +71,14 @@ impl RevisionEnrichment {
         }
     }
 
+    /// What was told of each source last, as far as that is remembered.
+    fn reported(&self, known: Option<&Record>) -> Vec<Option<ReportedSync>> {
+        let mut told: Vec<Option<ReportedSync>> =
+            known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
+        told.iter_mut().flatten().for_each(|told| told.redact(&self.redactor));
+        told
+    }
+
     /// A report as it is sent: without secrets, which the differences of files do not have.
     fn redacted(&self, mut report: ChangeReport) -> Result<Value, StageError> {
         let diffs = taken(&mut report);
@@ -97,9 +105,7 @@ impl Enrich for RevisionEnrichment {
         if !looked_at && known.is_some_and(|known| known.is_settled() && event.version < known.version) {
             return Ok(Enriched::filtered(Filtered::Stale));
         }
-        let body = event.body().ok_or_else(malformed)?;
-        let object: Value = serde_json::from_slice(body).map_err(|_| malformed())?;
-        let application = Application::read(&object).ok_or_else(malformed)?;
+        let (object, application) = read(event).ok_or_else(malformed)?;
         let stands = known.is_some_and(|known| !known.is_incomplete());
         let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
         if waits_to_begin(&object) || (stands && is_dry_run(&object)) {
@@ -120,9 +126,7 @@ impl Enrich for RevisionEnrichment {
             // What lacked something is built anew when it is looked at again, and not at each event.
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::Unchanged) });
         }
-        let mut told: Vec<Option<ReportedSync>> =
-            known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
-        told.iter_mut().flatten().for_each(|told| told.redact(&self.redactor));
+        let told = self.reported(known);
         let project = object["spec"]["project"].as_str().unwrap_or_default();
         let mut found = self.changes(event, &application, (&all, &told), (project, started_at)).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
@@ -142,8 +146,8 @@ impl Enrich for RevisionEnrichment {
         if is_told && incomplete && settled.is_some() {
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::SameContent) });
         }
-        let settle = Checkpoint::new(event.uid.clone(), event.version, state.into());
-        let settle = Checkpoint { incomplete, ..settle };
+        let settle =
+            Checkpoint { incomplete, ..Checkpoint::new(event.uid.clone(), event.version, state.into()) };
         // What was acknowledged when the process was killed, a moment before that was settled, is settled now.
         let (reports, filtered) = match is_told && settled.is_none() {
             true => (Vec::new(), Some(Filtered::SameContent)),
@@ -151,6 +155,13 @@ impl Enrich for RevisionEnrichment {
         };
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch })
     }
+}
+
+/// The object of an event, and what is read of it as an Application.
+fn read(event: &Event) -> Option<(Value, Application)> {
+    let object: Value = serde_json::from_slice(event.body()?).ok()?;
+    let application = Application::read(&object)?;
+    Some((object, application))
 }
 
 /// What stands in the place of the sources that are too many: that they are not told, which no later try changes.

@@ -3,6 +3,8 @@
 use pipeline_core::{Cause, Change, Enriched, Event, Filtered, Record, Refetch};
 
 use super::PACE;
+use crate::application::{Application, Entry};
+use crate::canonical;
 use crate::labels;
 use crate::{Sections, State};
 
@@ -17,6 +19,17 @@ pub(crate) struct Facts {
     pub(crate) health_in_tree: bool,
     /// A resource is not in sync: it may drift further, of which nothing in the object tells.
     pub(crate) may_drift: bool,
+}
+
+impl Facts {
+    pub(super) fn of(app: &Application) -> Self {
+        Self {
+            sections: canonical::sections(&app.object),
+            healthy: app.health.is_healthy(),
+            health_in_tree: app.health_in_tree,
+            may_drift: app.entries.iter().any(Entry::may_drift),
+        }
+    }
 }
 
 /// What of an application is looked at.

@@ -22,8 +22,7 @@ use crate::{OperationEnd, Sections};
 use pipeline_core::{Attempt, Digest, Enriched, Event, Fact, Filtered, Reason, Record, StageError, Version};
 use pipeline_redact::Redactor;
 
-use crate::application::{Application, Entry, ParentRef};
-use crate::canonical;
+use crate::application::{Application, ParentRef};
 use crate::changes::Newest;
 use crate::responses::{self, Commit, Managed, Manifests, Tree};
 
@@ -170,14 +169,8 @@ impl FetchPlan {
             Err(_) if event.is_deleted() => return gone(),
             Err(malformed) => return Err(StageError::reject(Reason::Malformed, malformed)),
         };
-        let sections = canonical::sections(&app.object);
         let parent = app.parent(settings);
-        let facts = Facts {
-            sections,
-            healthy: app.health.is_healthy(),
-            health_in_tree: app.health_in_tree,
-            may_drift: app.entries.iter().any(Entry::may_drift),
-        };
+        let facts = Facts::of(&app);
         *found = Some(facts);
         let ends = untold(event, known, shown(&app));
         let scope = match decide::decide(event, known, facts, !ends.is_empty()) {
@@ -197,7 +190,7 @@ impl FetchPlan {
             deployed: app.deployed_digest(),
             app,
             ended,
-            sections,
+            sections: facts.sections,
             parent,
             scope,
             responses: HashMap::new(),

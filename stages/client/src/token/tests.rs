@@ -1,6 +1,8 @@
 use std::path::Path;
+use std::time::Duration;
 
 use super::*;
+use crate::token_file::POLL;
 
 async fn text(token: &Token) -> String {
     token.read().await.unwrap().expose_secret().to_owned()

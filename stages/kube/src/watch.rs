@@ -267,29 +267,41 @@ impl<M: Mapping> Watch<M> {
                 Err(Stopped::NobodyListens) => return,
                 Err(Stopped::Restored) => position.at = None,
                 Err(Stopped::Failed(failure)) => {
-                    out.note(SourceNote::Broken(failure.reason()));
-                    self.stands(out, KindState::Unreadable);
-                    position.unreadable = true;
-                    failures.add(&failure, self.kind, &self.config);
-                    // A server that says this is there, and a list is the remedy: it does not wait as long as for one
-                    // that was away. If the list does not help, all waits are as ever.
-                    if failure.is_gone() && !std::mem::replace(&mut position.expired, true) {
-                        failures.failures = 1;
-                    }
-                    position.doubts += u32::from(!listing && failure.may_blame_version());
-                    if failure.is_gone() || position.doubts >= RESUMES {
-                        if let Some(resumed) = &position.resumed {
-                            resumed.ends(self.kind);
-                        }
-                        if !listing {
-                            out.note(SourceNote::Gap { kind: self.named() });
-                        }
-                        position.at = None;
-                        position.doubts = 0;
-                    }
+                    self.broke(out, &failure, listing, &mut position, &mut failures);
                     tokio::time::sleep(failures.wait(&failure, &self.config)).await;
                 }
             }
+        }
+    }
+
+    /// Says that a list or a watch failed, and finds out where to go on.
+    fn broke(
+        &self,
+        out: &Emitter,
+        failure: &Failure,
+        listing: bool,
+        position: &mut Position,
+        failures: &mut FailureTracker,
+    ) {
+        out.note(SourceNote::Broken(failure.reason()));
+        self.stands(out, KindState::Unreadable);
+        position.unreadable = true;
+        failures.add(failure, self.kind, &self.config);
+        // A server that says this is there, and a list is the remedy: it does not wait as long as for one
+        // that was away. If the list does not help, all waits are as ever.
+        if failure.is_gone() && !std::mem::replace(&mut position.expired, true) {
+            failures.failures = 1;
+        }
+        position.doubts += u32::from(!listing && failure.may_blame_version());
+        if failure.is_gone() || position.doubts >= RESUMES {
+            if let Some(resumed) = &position.resumed {
+                resumed.ends(self.kind);
+            }
+            if !listing {
+                out.note(SourceNote::Gap { kind: self.named() });
+            }
+            position.at = None;
+            position.doubts = 0;
         }
     }
 

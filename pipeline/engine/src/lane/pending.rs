@@ -10,7 +10,7 @@ use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
 use super::dirty_entry::{DirtyEntry, KEPT_FACTS, KEPT_LIVES, Load};
-use super::key_state::{Awaited, HeldEvent, KeyState};
+use super::key_state::{Awaited, KeyState};
 use super::take::charge;
 
 impl Lane {
@@ -45,11 +45,7 @@ impl Lane {
     #[must_use]
     pub fn may_be_pending(&self, key: &Key) -> bool {
         let Some(slot) = self.keys.get(key) else { return false };
-        let tells = |held: &HeldEvent| {
-            let event = &held.event;
-            event.fact.is_some() || !event.coalesced.is_empty() || event.is_deleted()
-        };
-        slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(tells)
+        slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(|held| held.event.must_be_told())
     }
 
     /// Goes on with what was journaled. Where it is `awaited` the watch shows more first, which is folded in: were it read at

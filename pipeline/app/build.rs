@@ -356,6 +356,20 @@ pub(super) fn acknowledged_by(target: &Target<'_>, server: &str) -> String {
     format!("{kind}-{:016x}", parts.finish().0)
 }
 
+/// Where the platform is.
+pub(super) fn platform_url(config: &Config) -> anyhow::Result<&Url> {
+    config.platform.url.as_ref().context("platform.url is not set")
+}
+
+/// How the platform is spoken to: in this time, with answers of at most so many bytes.
+pub(super) fn platform_http(config: &Config, timeout: Duration, largest: usize) -> stages_client::Config {
+    stages_client::Config {
+        ca_file: config.platform.ca_file.clone(),
+        insecure_skip_verify: config.platform.insecure,
+        ..stages_client::Config::new(timeout, largest)
+    }
+}
+
 /// A token as the settings give it; one in a file follows the file.
 pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_client::Token>> {
     Ok(match token {

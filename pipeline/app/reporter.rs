@@ -28,11 +28,10 @@ use stages_resources::ResourceEnrichment;
 use stages_revision::over_bus::AnswerOverBus;
 use tokio::task::JoinSet;
 
-use super::applications::Applications;
 use super::dry_run::{DryRun, Writing};
 use super::judged::Judged;
 use super::routes::{self, Further};
-use super::{Following, VERSION, admin, build, change_revision, join, resources, traces};
+use super::{Following, VERSION, admin, applications, build, change_revision, join, resources, traces};
 use crate::config::{ChangesFrom, Config, Places, SourcesFrom, Target};
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
@@ -175,11 +174,7 @@ async fn applications(
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone(), unwatched: None };
-    let source = build::watch(config)
-        .build(Applications { redactor: redactor.clone() }, deps)
-        .await
-        .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+    let source = applications::watch(config, redactor.clone(), seen.clone(), meter.clone()).await?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
     let asks = bus.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
     let has_clones = config.reporter.sources.asks(SourcesFrom::Here).is_some()

@@ -351,6 +351,11 @@ impl Judged {
         self.at(path).is_some_and(|node| node.value == Value::Bool(true))
     }
 
+    /// Whether a group of values is switched on: a component runs, as far as its own switch says.
+    fn is_on(&self, group: &str) -> bool {
+        self.truth(&format!("{group}.enabled"))
+    }
+
     /// A number, also where it was given as a text.
     fn number(&self, path: &str) -> Option<f64> {
         match &self.at(path)?.value {

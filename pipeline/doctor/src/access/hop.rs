@@ -130,6 +130,11 @@ pub(crate) fn text<'a>(object: &'a Json, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
 }
 
+/// The text at a pointer, or another where there is none.
+pub(super) fn text_or<'a>(object: &'a Json, pointer: &str, otherwise: &'a str) -> &'a str {
+    Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or(otherwise)
+}
+
 /// The list at a pointer.
 pub(crate) fn list<'a>(object: &'a Json, pointer: &str) -> &'a [Json] {
     object.pointer(pointer).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()

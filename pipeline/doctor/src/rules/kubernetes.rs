@@ -459,8 +459,7 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
 
 /// Which item of a list is the first that is not right.
 fn wrong_item(node: &Node, is_right: impl Fn(&Node) -> bool) -> Option<usize> {
-    let Value::List(items) = &node.value else { return None };
-    items.iter().position(|item| !is_right(item))
+    node.items().iter().position(|item| !is_right(item))
 }
 
 fn is_subdomain(text: &str) -> bool {

@@ -23,6 +23,11 @@ pub(crate) fn table(texts: usize, header: &[&str], rows: &[Vec<String>]) -> Stri
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
+/// A table of facts, each behind its name.
+pub(super) fn fact_table<const FACTS: usize>(facts: [(&str, String); FACTS]) -> String {
+    table(2, &[], &facts.map(|(name, fact)| vec![name.to_owned(), fact]))
+}
+
 /// A span of time in the unit that suits it.
 pub(super) fn span(seconds: f64) -> String {
     let seconds = seconds.max(0.0);

@@ -23,9 +23,9 @@ pub(crate) fn table(texts: usize, header: &[&str], rows: &[Vec<String>]) -> Stri
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// A table of facts, each behind its name.
-pub(super) fn fact_table<const FACTS: usize>(facts: [(&str, String); FACTS]) -> String {
-    table(2, &[], &facts.map(|(name, fact)| vec![name.to_owned(), fact]))
+/// A table of properties, each behind its name.
+pub(super) fn property_table<const N: usize>(properties: [(&str, String); N]) -> String {
+    table(2, &[], &properties.map(|(name, text)| vec![name.to_owned(), text]))
 }
 
 /// A span of time in the unit that suits it.

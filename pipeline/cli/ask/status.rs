@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::client::Reporter;
 use super::say;
-use super::show::{count, fact_table, size, span, table, word};
+use super::show::{count, property_table, size, span, table, word};
 use crate::cli::until_interrupted;
 
 /// How often the status is asked again.
@@ -110,7 +110,7 @@ fn text(status: &Status) -> String {
     if rows.len() > 1 {
         rows.push(figures(&status.total));
     }
-    fact_table(facts) + "\n" + &table(1, &header, &rows)
+    property_table(facts) + "\n" + &table(1, &header, &rows)
 }
 
 fn ledger(ledger: &Ledger) -> String {

@@ -30,10 +30,7 @@ impl Lane {
         for held in slot.queue.iter().rev().chain(&slot.running) {
             pending.gather(&held.event);
         }
-        let Gathered(mut pending) = pending;
-        if pending.facts.is_empty() && pending.gone.is_empty() {
-            return None;
-        }
+        let mut pending = pending.0.if_any()?;
         debug_assert!(self.may_be_pending(key), "what would be left unwritten");
         pending.facts.reverse();
         pending.gone.reverse();

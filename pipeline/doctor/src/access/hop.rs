@@ -1,5 +1,7 @@
 //! One step on the way between a visitor and a runtime, and what was found there.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -117,6 +119,15 @@ impl Hops {
         if self.all.get(before..).is_none_or(<[Hop]>::is_empty) {
             self.works(hop, found);
         }
+    }
+}
+
+/// Adds to a table what was found of something, and what to do about it.
+pub(crate) fn add_row(table: &mut String, (name, verdict): (&str, Verdict), found: &str, todo: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(table, "  {:<10}  {name}: {found}", verdict.name());
+    if !todo.is_empty() {
+        let _ = writeln!(table, "              -> {todo}");
     }
 }
 

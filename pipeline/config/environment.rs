@@ -37,7 +37,7 @@ pub(crate) enum Meaning {
     Same(&'static str),
     /// The setting, once rewritten.
     As(&'static str, fn(&str) -> String),
-    /// Several settings: see [`replicas`] and [`mode`].
+    /// Several settings, or what another value leaves as it is: see [`replicas`], [`mode`] and [`namespaced`].
     Joint,
 }
 
@@ -75,6 +75,7 @@ pub(crate) const INCUMBENT: &[(&str, Meaning)] = &[
     ("RATE_LIMITER_DURATION", Same("reporter.rateLimit.window")),
     ("RATE_LIMITER_LEARNING_MODE_ENABLED", Same("reporter.rateLimit.learning")),
     ("REPORTER_MODE", Joint),
+    ("IS_NAMESPACED_RUNTIME", Joint),
 ];
 
 /// Variables of the incumbent that mean nothing here, and why.
@@ -106,10 +107,6 @@ pub(crate) const NOT_NEEDED: &[(&str, &str)] = &[
     ("reporter.sources says who is asked for versions of applications", "ARGO_GATEWAY_URL SOURCES_SERVER"),
     ("traces are exported to traces.otlp.url alone", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
     (
-        "kubernetes.applicationNamespaces and resources.namespaces say what is watched",
-        "IS_NAMESPACED_RUNTIME",
-    ),
-    (
         "names of the installation are not reported",
         "RUNTIME_VERSION SERVICE_NAME CF_SERVICE_NAME CF_SERVICE_VERSION",
     ),
@@ -131,6 +128,7 @@ pub(crate) fn incumbent(layers: &mut Layers, variables: &Variables) {
     }
     replicas(layers, variables);
     mode(layers, variables);
+    namespaced(layers, variables);
 }
 
 /// Lays what our own variables say. A variable of our prefix that is not known is a problem, unless
@@ -192,6 +190,14 @@ fn mode(layers: &mut Layers, variables: &Variables) {
         Some(_) => return layers.problems.add(MODE, "only app, combined and resource are understood"),
     };
     layers.ignored.push(Ignored { name: MODE.to_owned(), why });
+}
+
+/// A runtime that has rights in its own namespace alone: objects elsewhere would be refused, and with them all of the kind.
+fn namespaced(layers: &mut Layers, variables: &Variables) {
+    const NAMESPACED: &str = "IS_NAMESPACED_RUNTIME";
+    if set(variables, NAMESPACED).is_some_and(|is| is.eq_ignore_ascii_case("true")) {
+        lay(layers, "resources.namespaces", "", NAMESPACED);
+    }
 }
 
 /// What the reporter of applications cannot be started with: the deployment that reports resources must not become a second one of it.

@@ -79,12 +79,16 @@
 {{- with .Values.tunnelServer -}}
 {{- if .enabled -}}
 {{- $said = append $said (printf "and tunnels of others end here, at *.%s" .domain) -}}
-{{- $todo = append $todo (printf "make DNS records from *.%s%s to the tunnel server, with a certificate for both" .domain (ternary (printf " and %s" .ingress.host) "" .ingress.enabled)) -}}
+{{- $hosts := compact (list (ternary .ingress.host "" .ingress.enabled) (ternary .httpRoute.host "" .httpRoute.enabled)) | uniq -}}
+{{- $todo = append $todo (printf "make DNS records from *.%s%s to the tunnel server, with a certificate for both" .domain (ternary (printf " and %s" (join ", " $hosts)) "" (gt (len $hosts) 0))) -}}
+{{- if .httpRoute.enabled -}}
+{{- $todo = append $todo (printf "see that a listener of the Gateway takes %s and *.%s, allows routes of namespace %s and lets WebSockets stay open for an hour, and, where it is GKE's, make a HealthCheckPolicy by which it asks port 8088 for /readyz: where no tunnel is visited the answer is 404" .httpRoute.host .domain $.Release.Namespace) -}}
+{{- end -}}
 {{- if and .ingress.enabled (eq (include "gitops-runtime.ingressProtocol" .ingress) "http") -}}
 {{- $todo = append $todo "tokens cross the tunnel server's Ingress in plain text: give tunnelServer.ingress.tlsSecretName" -}}
 {{- end -}}
-{{- if and .ingress.enabled (not .trustedProxies) -}}
-{{- $todo = append $todo "the tunnel server takes every visitor for its Ingress: give tunnelServer.trustedProxies the network of that, or lists of allowed addresses let nobody in" -}}
+{{- if and (or .ingress.enabled .httpRoute.enabled) (not .trustedProxies) -}}
+{{- $todo = append $todo "the tunnel server takes every visitor for its Ingress or Gateway: give tunnelServer.trustedProxies the network of that, or lists of allowed addresses let nobody in" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

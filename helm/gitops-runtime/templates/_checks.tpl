@@ -148,6 +148,12 @@
 {{- if and .ingress.enabled (not .ingress.host) -}}
 {{- $problems = append $problems "tunnelServer.ingress.host: must be given for an Ingress" -}}
 {{- end -}}
+{{- if and .httpRoute.enabled (not (and .httpRoute.host .httpRoute.parentRefs)) -}}
+{{- $problems = append $problems "tunnelServer.httpRoute: needs host and parentRefs" -}}
+{{- end -}}
+{{- if and .httpRoute.enabled .tls.secretName -}}
+{{- $problems = append $problems "tunnelServer.tls.secretName: must be empty for an HTTPRoute; its Gateway ends TLS" -}}
+{{- end -}}
 {{- if gt (int .replicaCount) 1 -}}
 {{- if eq $.Values.nats.mode "none" -}}
 {{- $problems = append $problems "tunnelServer.replicaCount: more than one server needs a bus; set nats.mode" -}}

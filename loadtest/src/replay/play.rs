@@ -114,6 +114,7 @@ pub(super) fn settings(case: &Case, raw_manifests: RawManifests) -> Settings {
         },
         raw_manifests,
         sources: AsksGit::Never,
+        ..Settings::default()
     }
 }
 

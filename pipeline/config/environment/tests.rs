@@ -66,7 +66,7 @@ fn every_variable_of_the_table_has_its_effect() {
         assert!(untouched.ignored.is_empty() && untouched.problems.is_empty(), "{name} set to nothing");
         tried += 1;
     }
-    assert_eq!(tried + 3, INCUMBENT.len());
+    assert_eq!(tried + 4, INCUMBENT.len());
     let idle =
         NOT_NEEDED.iter().flat_map(|(why, names)| names.split_whitespace().map(move |name| (name, why)));
     for (name, why) in idle.clone() {
@@ -117,6 +117,21 @@ fn the_reporter_of_resources_does_not_become_a_second_one_of_applications() {
         text.starts_with("config: REPORTER_MODE: only app, combined and resource are understood\n"),
         "{text}"
     );
+}
+
+#[test]
+fn a_runtime_of_one_namespace_has_its_objects_reported_alone() {
+    let namespaces = |given: &[(&str, &str)]| {
+        let layers = laid(given);
+        assert!(layers.problems.is_empty() && layers.ignored.is_empty(), "{}", layers.problems);
+        value(&layers, "resources.namespaces").0
+    };
+    assert_eq!(namespaces(&[("IS_NAMESPACED_RUNTIME", "true")]), "[]");
+    for elsewhere in ["false", ""] {
+        assert_eq!(namespaces(&[("IS_NAMESPACED_RUNTIME", elsewhere)]), r#"["*"]"#);
+    }
+    let own = ("GITOPS_RUNTIME_RESOURCES__NAMESPACES", "team-*");
+    assert_eq!(namespaces(&[("IS_NAMESPACED_RUNTIME", "true"), own]), r#"["team-*"]"#);
 }
 
 #[test]

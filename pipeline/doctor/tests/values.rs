@@ -347,13 +347,18 @@ fn an_account_that_two_roles_would_make_is_an_error() {
 }
 
 #[test]
-fn a_route_of_the_platform_needs_a_host_and_a_gateway() {
-    let report = judge("a", "platform: {enabled: true, httpRoute: {enabled: true}}\n");
-    let found = ["GR0025", "GR0026"].map(|code| lines_of(&report, code).join("\n"));
-    assert_eq!(
-        found.map(|line| line.split(':').next().unwrap_or_default().to_owned()),
-        ["error platform.httpRoute.parentRefs", "error platform.httpRoute.host"]
-    );
+fn a_route_needs_a_host_and_a_gateway_which_ends_tls() {
+    for group in ["platform", "tunnelServer"] {
+        let values = format!("{group}: {{enabled: true, httpRoute: {{enabled: true}}}}\n");
+        let report = judge("a", &values);
+        let found = ["GR0025", "GR0026"].map(|code| lines_of(&report, code).join("\n"));
+        assert_eq!(
+            found.map(|line| line.split(':').next().unwrap_or_default().to_owned()),
+            ["parentRefs", "host"].map(|key| format!("error {group}.httpRoute.{key}"))
+        );
+    }
+    let values = "tunnelServer: {enabled: true, domain: a.example.com, tls: {secretName: own}, httpRoute: {enabled: true}}\n";
+    assert_eq!(lines_of(&judge("a", values), "GR0072"), ["error tunnelServer.tls.secretName: \"own\""]);
 }
 
 #[test]

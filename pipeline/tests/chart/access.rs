@@ -305,6 +305,14 @@ fn what_a_way_in_lacks_is_refused_with_what_it_needs() {
             "tunnelServer.ingress.host: must be given for an Ingress",
         ),
         (
+            "tunnelServer.enabled=true,tunnelServer.httpRoute.enabled=true",
+            "tunnelServer.httpRoute: needs host and parentRefs",
+        ),
+        (
+            "tunnelServer.enabled=true,tunnelServer.httpRoute.enabled=true,tunnelServer.tls.secretName=own",
+            "tunnelServer.tls.secretName: must be empty for an HTTPRoute; its Gateway ends TLS",
+        ),
+        (
             "tunnelServer.enabled=true,tunnelServer.domain=a.example.com,tunnelServer.replicaCount=2",
             "tunnelServer.replicaCount: more than one server needs a bus; set nats.mode",
         ),

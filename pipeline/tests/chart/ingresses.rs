@@ -114,3 +114,27 @@ fn a_gateway_leads_to_a_platform_which_is_told_its_address_by_it() {
         json!({"enabled": true, "host": "ingress.example.com", "tlsSecretName": "tls"});
     assert_eq!(told(&rendered(&values)), "https://ingress.example.com");
 }
+
+#[test]
+fn a_gateway_leads_clients_and_visitors_to_a_tunnel_server() {
+    let route = json!({
+        "enabled": true,
+        "host": "register-tunnels.example.com",
+        "parentRefs": [{"name": "public", "namespace": "gateways"}],
+    });
+    let objects = rendered(&json!({
+        "global": {"runtime": {"name": "prod"}},
+        "platform": {"enabled": true},
+        "tunnelServer": {"enabled": true, "domain": "tunnels.example.com", "httpRoute": route},
+    }));
+    let led = &object(&objects, "HTTPRoute", "-tunnel-server").unwrap()["spec"];
+    assert_eq!(led["hostnames"], json!(["register-tunnels.example.com", "*.tunnels.example.com"]));
+    let parent = &led["parentRefs"][0];
+    assert_eq!((&parent["name"], &parent["kind"]), (&json!("public"), &json!("Gateway")));
+    let to = &led["rules"][0]["backendRefs"][0];
+    let service = object(&objects, "Service", "-tunnel-server").unwrap();
+    assert_eq!(
+        (&to["name"], &to["port"]),
+        (&service["metadata"]["name"], &service["spec"]["ports"][0]["port"])
+    );
+}

@@ -131,6 +131,7 @@ fn more_values(folder: &Path) -> Vec<PathBuf> {
         "appProxy: {enabled: true, serviceAccount: {create: false, name: own}}\nreporter: {serviceAccount: {create: false, name: own}}\n",
         "reporter: {enabled: false}\nplatform: {enabled: true, serviceAccount: {create: true}}\n",
         "platform: {enabled: true, httpRoute: {enabled: true, host: platform.example.com, parentRefs: [{name: public}]}}\n",
+        "platform: {enabled: true}\ntunnelServer: {enabled: true, domain: tunnels.example.com, httpRoute: {enabled: true, host: a.example.com, parentRefs: [{name: public}]}}\n",
     ];
     let write = |(number, more): (usize, &&str)| {
         let path = folder.join(format!("{number}.yaml"));

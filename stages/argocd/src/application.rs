@@ -14,10 +14,12 @@ use stages_client::synced_sources;
 use crate::canonical;
 use crate::changes::Newest;
 use crate::operation_end;
-use crate::plan::{AppRef, ResourceRef, TrackingMethod};
+use crate::plan::{AppRef, ResourceRef, Settings, TrackingMethod};
 use crate::sources::{SourceAt, SourcesAt};
 
 const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
+/// Which Argo CD wrote the tracking id, where several share a cluster.
+const INSTALLATION_ANNOTATION: &str = "argocd.argoproj.io/installation-id";
 const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";
 /// What the role `change-revision`, or `argocd-monorepo-controller`, notes on an application: a list, and of its first alone.
 const CHANGE_ANNOTATIONS: [&str; 2] =
@@ -223,13 +225,19 @@ impl Application {
         AppRef { name: self.name.clone(), namespace: self.namespace.clone(), project: self.project.clone() }
     }
 
-    /// The application that tracks this one, if it is a child application.
-    pub(crate) fn parent(&self, method: TrackingMethod, label_key: &str) -> Option<ParentRef> {
+    /// The application that tracks this one, if it is a child application. What another Argo CD tracks has no parent here, though an
+    /// application of the same name may be here.
+    pub(crate) fn parent(&self, settings: &Settings) -> Option<ParentRef> {
         let metadata = map(self.object.get("metadata"))?;
-        let value = match method {
-            TrackingMethod::Label => text(map(metadata.get("labels"))?.get(label_key)),
+        let value = match settings.tracking_method {
+            TrackingMethod::Label => text(map(metadata.get("labels"))?.get(&settings.instance_label_key)),
             TrackingMethod::Annotation | TrackingMethod::AnnotationAndLabel => {
-                tracked_by(text(map(metadata.get("annotations"))?.get(TRACKING_ANNOTATION)))?
+                let annotations = map(metadata.get("annotations"))?;
+                let installation = text(annotations.get(INSTALLATION_ANNOTATION));
+                if settings.installation_id.as_ref().is_some_and(|own| own != installation) {
+                    return None;
+                }
+                tracked_by(text(annotations.get(TRACKING_ANNOTATION)))?
             }
         };
         if value.is_empty() {

@@ -55,6 +55,7 @@ impl Config {
 pub struct ArgoCdSettings {
     tracking_method: TrackingMethod,
     instance_label_key: String,
+    installation_id: Option<String>,
     /// The namespace that Argo CD is in, and applications whose tracking value names none.
     pub namespace: String,
     version: Option<String>,
@@ -106,6 +107,7 @@ impl Config {
                 body.app_label_key,
                 "app.kubernetes.io/instance",
             ),
+            installation_id: body.installation_id,
             namespace: text(&self.namespace, body.controller_namespace, "argocd"),
             version,
             raw_manifests: Mutex::default(),
@@ -120,6 +122,7 @@ impl ArgoCdSettings {
         Settings {
             tracking_method: self.tracking_method,
             instance_label_key: self.instance_label_key.clone(),
+            installation_id: self.installation_id.clone(),
             raw_manifests: *self.raw_manifests.lock().unwrap_or_else(PoisonError::into_inner),
             sources: AsksGit::Never,
         }
@@ -133,6 +136,7 @@ impl ArgoCdSettings {
     fn is_the_same(&self, other: &Self) -> bool {
         self.tracking_method == other.tracking_method
             && self.instance_label_key == other.instance_label_key
+            && self.installation_id == other.installation_id
             && self.namespace == other.namespace
             && self.version == other.version
     }
@@ -173,7 +177,9 @@ impl SettingsWatch {
     /// cannot be read.
     pub async fn look(&self) -> Result<(), HttpError> {
         let calls = CallBudget::until(Instant::now() + LOOK);
-        let body: SettingsBody = self.read("/api/v1/settings", &calls).await?;
+        let mut body: SettingsBody = self.read("/api/v1/settings", &calls).await?;
+        // An Argo CD that has none says nothing of it.
+        body.installation_id = Some(body.installation_id.unwrap_or_default());
         let version = match self.read::<VersionBody>("/api/version", &calls).await {
             Ok(body) => body.version,
             Err(error) => {
@@ -215,6 +221,8 @@ struct SettingsBody {
     app_label_key: Option<String>,
     tracking_method: Option<String>,
     controller_namespace: Option<String>,
+    #[serde(rename = "installationID")]
+    installation_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

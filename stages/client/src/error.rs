@@ -165,14 +165,13 @@ pub fn reason_of_status(status: u16) -> Option<Reason> {
     match status {
         200..=299 => None,
         300..=399 => Some(Reason::Redirect),
-        // The other of a proxy between.
-        401 | 407 => Some(Reason::Unauthorized),
+        401 => Some(Reason::Unauthorized),
         403 => Some(Reason::Forbidden),
         404 | 405 => Some(Reason::NotFound),
         408 => Some(Reason::Timeout),
         425 | 429 => Some(Reason::RateLimited),
-        // What stands between does not lead there, or gave up itself.
-        421 | 499 => Some(Reason::ServerError),
+        // What stands between wants a password of its own, does not lead there, or gave up itself: the peer has refused nobody.
+        407 | 421 | 499 => Some(Reason::ServerError),
         400..=499 => Some(Reason::Refused),
         _ => Some(Reason::ServerError),
     }

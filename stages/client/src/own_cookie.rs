@@ -7,19 +7,22 @@ const HOST: &str = "__Host-";
 
 /// A cookie of a site, which no script reads. Where the site is reached over https, what a neighbour sets for the domain of both is
 /// another cookie; over http nobody can tell them apart.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OwnCookie {
     name: &'static str,
     /// Where the site is reached over https it is for all paths.
     path: &'static str,
     is_https: bool,
+    /// Of the site's pages, as people reach it.
+    origin: String,
 }
 
 impl OwnCookie {
     /// For paths below `path`, of a site that people reach at `external`.
     #[must_use]
     pub fn new(name: &'static str, path: &'static str, external: &str) -> Self {
-        Self { name, path, is_https: external.starts_with("https:") }
+        let origin = external.trim_end_matches('/').to_owned();
+        Self { name, path, is_https: external.starts_with("https:"), origin }
     }
 
     /// The session of whoever is signed in to a platform that people reach at `external`.
@@ -28,13 +31,13 @@ impl OwnCookie {
         Self::new("session", "/", external)
     }
 
-    const fn prefix(self) -> &'static str {
+    const fn prefix(&self) -> &'static str {
         if self.is_https { HOST } else { "" }
     }
 
     /// Its value; over https none where a request has two of it, one of which this host did not give.
     #[must_use]
-    pub fn read(self, headers: &HeaderMap) -> Option<&str> {
+    pub fn read<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         let mut found = pairs
@@ -46,7 +49,7 @@ impl OwnCookie {
 
     /// As `Set-Cookie` has it: for so many seconds.
     #[must_use]
-    pub fn set(self, value: &str, seconds: u64) -> String {
+    pub fn set(&self, value: &str, seconds: u64) -> String {
         let (prefix, name) = (self.prefix(), self.name);
         let (path, secure) = if self.is_https { ("/", "; Secure") } else { (self.path, "") };
         format!("{prefix}{name}={value}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
@@ -54,8 +57,18 @@ impl OwnCookie {
 
     /// As `Set-Cookie` has it: it is over.
     #[must_use]
-    pub fn over(self) -> String {
+    pub fn over(&self) -> String {
         self.set("", 0)
+    }
+
+    /// Whether a request was sent by a page of the site, by the page's origin: that of the host that was asked, or the address that people
+    /// have, as a proxy on the way may change the host; `None` where a request names no origin.
+    #[must_use]
+    pub fn is_from_the_site(&self, headers: &HeaderMap) -> Option<bool> {
+        let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or_default();
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let is_asked = |(_, of): (&str, &str)| Some(of) == host || origin == self.origin;
+        Some(origin.split_once("://").is_some_and(is_asked))
     }
 }
 

@@ -5,7 +5,8 @@
 //! `application/cloudevents-batch+json` - fails: as for the platform: 401, 403, 407, 408, 421, 425, 429, 499, 3xx, 5xx and a
 //! connection that fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so, or of which some
 //! was taken (207), is sent one by one as single events, so that what is wrong with one event refuses no other. A receiver that never
-//! took a batch and refused several, as a broker of Knative does, is sent none any more until the process starts again
+//! took a whole batch and refused several, as a broker of Knative does, or answered them 207, is sent none any more until the process
+//! starts again
 //!
 //! An event's `id` is the idempotency key of its report: with `source` it identifies the event, and a retry repeats both, as
 //! the specification asks. `type` is `gitops-runtime.<kind>.reported`, or `.ended` for the last of an object; `subject` is the
@@ -128,7 +129,7 @@ pub struct CloudEvents {
     mode: Mode,
     batching: Option<Batching>,
     batch_taken: AtomicBool,
-    /// How many, as long as none was taken.
+    /// How many were not taken whole, as long as none was.
     batches_refused: AtomicU32,
     succeeded: AtomicBool,
     meter: Arc<dyn Meter>,
@@ -175,7 +176,10 @@ impl SendsBatches for CloudEvents {
         let status = sent.as_ref().err().and_then(HttpError::status);
         match sent.map_err(|error| self.classified(error)) {
             // Which of them were taken, if any, is said in words of the receiver's own; each has its id.
-            Ok(207) => ControlFlow::Break(()),
+            Ok(207) => {
+                self.refused_batch(Some(207), &self.client.error(ACT, Fault::Status(207)));
+                ControlFlow::Break(())
+            }
             Ok(_) => {
                 self.batch_taken.store(true, Ordering::Relaxed);
                 self.batches_refused.store(0, Ordering::Relaxed);
@@ -195,8 +199,8 @@ impl SendsBatches for CloudEvents {
 }
 
 impl CloudEvents {
-    /// The receiver does not take a batch.
-    fn refused_batch(&self, status: Option<u16>, error: &StageError) {
+    /// The receiver does not take a batch, or not all of it.
+    fn refused_batch(&self, status: Option<u16>, error: &(dyn std::error::Error + 'static)) {
         if self.batch_taken.load(Ordering::Relaxed) {
             return;
         }
@@ -204,7 +208,6 @@ impl CloudEvents {
         let counts = if status == Some(415) { REFUSED_BATCHES } else { 1 };
         let before = self.batches_refused.fetch_add(counts, Ordering::Relaxed);
         if before < REFUSED_BATCHES && before + counts >= REFUSED_BATCHES {
-            let error: &dyn std::error::Error = error;
             tracing::warn!(error, "the receiver takes no batches: events are sent one by one from now on");
         }
     }

@@ -61,9 +61,8 @@ impl Access {
         said: &Arc<Said>,
         heard: impl Fn(&Event) + Clone + Send + Sync + 'static,
     ) -> Result<Client, ConnectError> {
-        let options = self.options(Arc::clone(said), heard.clone());
-        // What a client needs while it connects takes kilobytes, and nothing afterwards.
-        let failed = match Box::pin(options.connect(servers.to_vec())).await {
+        let options = || self.options(Arc::clone(said), heard.clone());
+        let failed = match self.tried(servers, options).await {
             Ok(client) => return Ok(client),
             Err(failed) => failed,
         };
@@ -71,9 +70,32 @@ impl Access {
         if is_refusal(failed.kind()) || !is_insisted_on {
             return Err(failed);
         }
-        let options = self.options(Arc::clone(said), heard).tls_first();
-        let answered = Box::pin(options.connect(servers.to_vec())).await;
+        let answered = self.tried(servers, || options().tls_first()).await;
         answered.map_err(|again| if is_refusal(again.kind()) || is_of_tls(&again) { again } else { failed })
+    }
+
+    /// Tries each server once. Before the client speaks TLS as it is told to it loads the authorities of the system, which nobody asks
+    /// where others are given: if they cannot be loaded (`SSL_CERT_FILE` names no file) it is given the file of those alone.
+    async fn tried(
+        &self,
+        servers: &[ServerAddr],
+        options: impl Fn() -> ConnectOptions,
+    ) -> Result<Client, ConnectError> {
+        // What a client needs while it connects takes kilobytes, and nothing afterwards.
+        let failed = match Box::pin(self.over_tls(options()).connect(servers.to_vec())).await {
+            Ok(client) => return Ok(client),
+            Err(failed) => failed,
+        };
+        let Some(Tls { ca: Some(ca), identity }) = &self.tls else { return Err(failed) };
+        if failed.kind() != ConnectErrorKind::Tls {
+            return Err(failed);
+        }
+        let options = options().require_tls(true).add_root_certificates(ca.clone());
+        let options = match identity {
+            Some((certificate, key)) => options.add_client_certificate(certificate.clone(), key.clone()),
+            None => options,
+        };
+        Box::pin(options.connect(servers.to_vec())).await
     }
 
     /// How to connect; what the connection tells is said, and heard by `heard` before.
@@ -101,10 +123,13 @@ impl Access {
                 said.hear(event);
                 std::future::ready(())
             });
-        let options = match &self.inbox_prefix {
+        match &self.inbox_prefix {
             Some(prefix) => options.custom_inbox_prefix(prefix),
             None => options,
-        };
+        }
+    }
+
+    fn over_tls(&self, options: ConnectOptions) -> ConnectOptions {
         let Some(tls) = &self.tls else { return options };
         let options = options.require_tls(true);
         match (&tls.ca, &tls.identity) {

@@ -206,6 +206,11 @@ fn server(judged: &mut Judged) {
             judged.error("GR0072", path, wanted, todo);
         }
     }
+    super::chart::route(judged, "tunnelServer.httpRoute");
+    let own = "tunnelServer.tls.secretName";
+    if judged.truth("tunnelServer.httpRoute.enabled") && !judged.is_empty(own) {
+        judged.error("GR0072", own, "none, where an HTTPRoute leads to it", "leave TLS to the Gateway");
+    }
     let asks = judged.truth("platform.enabled") || judged.text("global.codefresh.url") != PLATFORM;
     if judged.is_empty("tunnelServer.tokensSecretKeyRef") && !asks {
         let todo = "give it, or the address of a platform of your own, which knows whose token it is";

@@ -69,16 +69,7 @@ pub(super) fn check(judged: &mut Judged) {
     if judged.truth("platform.ingress.enabled") && judged.is_empty(host) {
         judged.error("GR0068", host, "the host of the Ingress", "give it, or set enabled to false");
     }
-    if judged.truth("platform.httpRoute.enabled") {
-        for (code, path, wanted) in [
-            ("GR0025", "platform.httpRoute.parentRefs", "a list of Gateways, as [{name, namespace}]"),
-            ("GR0026", "platform.httpRoute.host", "the host of the HTTPRoute"),
-        ] {
-            if judged.is_empty(path) {
-                judged.error(code, path, wanted, "give it, or set enabled to false");
-            }
-        }
-    }
+    route(judged, "platform.httpRoute");
     if !judged.is_empty("platform.oidc.issuer") {
         for (path, wanted) in [
             ("platform.oidc.clientId", "who the platform is at the provider"),
@@ -232,6 +223,22 @@ fn bus(judged: &mut Judged) {
     let path = "nats.auth.credentialsSecretKeyRef";
     if mode == "embedded" && !judged.is_empty(path) {
         judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
+    }
+}
+
+/// What an HTTPRoute needs, where a group of values makes one.
+pub(super) fn route(judged: &mut Judged, group: &str) {
+    if !judged.truth(&format!("{group}.enabled")) {
+        return;
+    }
+    for (code, key, wanted) in [
+        ("GR0025", "parentRefs", "a list of Gateways, as [{name, namespace}]"),
+        ("GR0026", "host", "the host of the HTTPRoute"),
+    ] {
+        let path = format!("{group}.{key}");
+        if judged.is_empty(&path) {
+            judged.error(code, &path, wanted, "give it, or set enabled to false");
+        }
     }
 }
 

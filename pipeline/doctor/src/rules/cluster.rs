@@ -129,6 +129,7 @@ fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let groups = [
         ("global.runtime.httpRoute", judged.is_on("global.runtime.httpRoute")),
         ("platform.httpRoute", judged.is_on("platform") && judged.is_on("platform.httpRoute")),
+        ("tunnelServer.httpRoute", judged.is_on("tunnelServer") && judged.is_on("tunnelServer.httpRoute")),
     ];
     for (group, _) in groups.into_iter().filter(|(_, is_on)| *is_on) {
         of_route(judged, place, group)?;

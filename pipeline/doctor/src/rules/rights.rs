@@ -123,10 +123,12 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
     let makes_claim =
         |(group, is_there): (&str, bool)| is_there && judged.is_empty(&format!("{group}.existingClaim"));
     let is_led = runs("router").then_some(way).flatten();
-    let has_ingress = ["platform", "tunnelServer"]
-        .into_iter()
-        .any(|group| runs(group) && judged.is_on(&format!("{group}.ingress")));
-    let has_route = is_led == Some("httpRoute") || (runs("platform") && judged.is_on("platform.httpRoute"));
+    let is_led_to = |kind: &str| {
+        ["platform", "tunnelServer"]
+            .into_iter()
+            .any(|group| runs(group) && judged.is_on(&format!("{group}.{kind}")))
+    };
+    let (has_ingress, has_route) = (is_led_to("ingress"), is_led_to("httpRoute"));
     let backs_up = runs("platform")
         && judged.is_on("platform.backup")
         && judged.is_empty("platform.postgres.secretKeyRef.name");
@@ -146,7 +148,7 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
         ("autoscaling", "horizontalpodautoscalers", is_scaled),
         ("batch", "cronjobs", backs_up),
         ("batch", "jobs", validates),
-        ("gateway.networking.k8s.io", "httproutes", has_route),
+        ("gateway.networking.k8s.io", "httproutes", has_route || is_led == Some("httpRoute")),
         ("monitoring.coreos.com", "prometheusrules", judged.is_on("metrics.rules")),
         ("monitoring.coreos.com", "servicemonitors", runs_any && judged.is_on("metrics.serviceMonitor")),
         ("networking.istio.io", "virtualservices", is_led == Some("virtualService")),

@@ -180,7 +180,7 @@ impl FetchPlan {
             Err(malformed) => return Err(StageError::reject(Reason::Malformed, malformed)),
         };
         let sections = canonical::sections(&app.object);
-        let parent = app.parent(settings.tracking_method, &settings.instance_label_key);
+        let parent = app.parent(settings);
         let facts = Facts {
             sections,
             healthy: app.health.is_healthy(),

@@ -166,6 +166,18 @@ impl FetchPlan {
         }
     }
 
+    /// Whether the health of an entry, which was told before, could not be read this once. Where it could not be read the next time
+    /// either, it is unknown.
+    pub(super) fn is_health_lacking_once(&self, entry: &Entry) -> bool {
+        let may_pass = match self.tree_response() {
+            Some(&Parsed::Failed(reason)) => is_waited_for(reason),
+            Some(Parsed::NotHeld) => true,
+            _ => false,
+        };
+        let is_well_known = |row: &EntityRow| !row.incomplete && !row.in_doubt;
+        may_pass && self.app.health_in_tree && self.row(entry).is_some_and(is_well_known)
+    }
+
     /// Of what decides whether a resource is worth a report; `None` while the states of one that is not in sync are not
     /// known.
     fn decision(&self, entry: &Entry, health: Option<&Health>) -> Option<Digest> {

@@ -42,8 +42,11 @@ struct Subject<'a> {
 }
 
 impl FetchPlan {
-    /// The report of one entry; `None` if it cannot be made, because its live state could not be had.
+    /// The report of one entry; `None` if it cannot be made, because its live state or its health could not be had.
     pub(super) fn resource(&self, entry: &Entry, health: Option<Health>) -> Option<Draft> {
+        if self.is_health_lacking_once(entry) {
+            return None;
+        }
         let managed = self.managed(entry);
         let live = match (entry.hook, self.managed_response()) {
             (false, Some(Parsed::Failed(_) | Parsed::NotCompared | Parsed::NotHeld)) => return None,

@@ -55,6 +55,9 @@ pub struct Settings {
     pub tracking_method: TrackingMethod,
     /// `application.instanceLabelKey`; `app.kubernetes.io/instance` unless set.
     pub instance_label_key: String,
+    /// `installationID`, empty where this Argo CD has none: what it made bears it beside the tracking id, and what another one made
+    /// does not. `None` while it is not known.
+    pub installation_id: Option<String>,
     /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::FetchPlan::learned).
     pub raw_manifests: RawManifests,
     /// About which applications Git is asked for what this Argo CD's `manifests` does not give.
@@ -66,6 +69,7 @@ impl Default for Settings {
         Self {
             tracking_method: TrackingMethod::default(),
             instance_label_key: "app.kubernetes.io/instance".to_owned(),
+            installation_id: None,
             raw_manifests: RawManifests::default(),
             sources: AsksGit::Never,
         }

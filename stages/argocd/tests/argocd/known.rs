@@ -95,6 +95,23 @@ async fn what_is_overridden_is_known_without_a_look() {
 }
 
 #[tokio::test]
+async fn an_argo_cd_that_says_no_installation_has_none() {
+    for (settings, expected) in [(r#"{"installationID":"tenant"}"#, "tenant"), ("{}", "")] {
+        let server = server(settings, "").await;
+        let config = Config {
+            tracking_method: Some(TrackingMethod::Annotation),
+            instance_label_key: Some("mine".to_owned()),
+            ..crate::support::looking()
+        };
+        let (watch, current) = watch(&server, config).await;
+        let known = || current.borrow().as_ref().unwrap().settings().installation_id;
+        assert_eq!(known(), None, "nothing was said yet");
+        watch.look().await.unwrap();
+        assert_eq!(known().as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_none_leaves_the_settings_unknown() {
     for (settings, version, message, reason) in [
         (

@@ -156,6 +156,7 @@ async fn of_however_many_applications_nothing_is_held_none_is_asked_about_again_
 async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
     for (status, text, response) in [
         (408, "", (Reason::Timeout, 3)),
+        (407, "", (Reason::ServerError, 3)),
         (429, "not found", (Reason::RateLimited, 3)),
         (500, "", (Reason::ServerError, 3)),
         (502, "", (Reason::ServerError, 3)),

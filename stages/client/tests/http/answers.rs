@@ -62,6 +62,7 @@ async fn statuses_are_classified() {
         (403, Reason::Forbidden),
         (404, Reason::NotFound),
         (405, Reason::NotFound),
+        (407, Reason::ServerError),
         (408, Reason::Timeout),
         (409, Reason::Refused),
         (413, Reason::Refused),

@@ -94,7 +94,7 @@ impl Api {
     }
 
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
-        Caller::of(&self.store, self.session, headers, self.now()).await
+        Caller::of(&self.store, &self.session, headers, self.now()).await
     }
 
     /// Who asks, and then the body.

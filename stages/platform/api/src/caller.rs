@@ -41,7 +41,9 @@ pub(crate) enum Refusal {
          they sign in by it again the key is good again"
     )]
     Lapsed(String),
-    #[error("this was sent from a page of another site; open the console itself")]
+    #[error(
+        "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl"
+    )]
     OtherSite,
     #[error(
         "a session is good for the console's own queries, by their names: send an API key to ask in words of your own"
@@ -183,7 +185,7 @@ impl IntoResponse for Refusal {
 impl Caller {
     pub(crate) async fn of(
         store: &Store,
-        session: OwnCookie,
+        session: &OwnCookie,
         headers: &HeaderMap,
         now: i64,
     ) -> Result<Self, Refusal> {
@@ -213,22 +215,20 @@ impl Caller {
     /// A browser sends its cookie whoever made it ask: it counts only for what a page of this platform sent.
     async fn of_session(
         store: &Store,
-        session: OwnCookie,
+        session: &OwnCookie,
         headers: &HeaderMap,
         now: i64,
     ) -> Result<Self, Refusal> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let session = session.read(headers).ok_or(Refusal::NoCredentials)?;
+        let token = session.read(headers).ok_or(Refusal::NoCredentials)?;
         let here = match text(HeaderName::from_static("sec-fetch-site")) {
             Some(site) => site == "same-origin",
-            None => text(header::ORIGIN)
-                .and_then(|origin| origin.split_once("://"))
-                .is_some_and(|(_, of)| Some(of) == text(header::HOST)),
+            None => session.is_from_the_site(headers).unwrap_or(false),
         };
         if !here {
             return Err(Refusal::OtherSite);
         }
-        let digest = Sha256::digest(session.as_bytes()).into();
+        let digest = Sha256::digest(token.as_bytes()).into();
         let who = store.session(digest, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
         Self::person(store, (who, SESSION, Scope::Full), now).await.map(Self::Person)
     }

@@ -80,7 +80,6 @@ async function act({ application, resource }, query, more) {
   const rollout = resource && flow(resource);
   const of = { Rollout: { application, rollout }, Workflow: rollout, WorkflowTemplate: {} }[resource?.kind] ?? { application, resource };
   const { [query]: made } = await asked(application.runtime, query, { ...of, ...more });
-  // Another is begun by some, whose name is said.
   return made?.newWorkflowName && `Workflow ${made.newWorkflowName} was begun`;
 }
 

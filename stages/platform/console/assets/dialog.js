@@ -8,7 +8,6 @@ export function part(name, text, attributes = {}) {
   return element;
 }
 
-// What to say where there is nothing, and why.
 export function empty(title, ...lines) {
   const box = part("div", "", { class: "empty" });
   box.append(part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));
@@ -28,14 +27,12 @@ export function outward(text, address) {
   return is ? part("a", text, { href: address, target: "_blank", rel: "noreferrer" }) : part("code", address);
 }
 
-// A field of a dialog, below what it is called.
 export function field(body, title, attributes) {
   const label = part("label", title, { class: "field-of" });
   label.append(part("input", "", { type: "text", required: "", autocomplete: "off", spellcheck: "false", ...attributes }));
   body.append(label);
 }
 
-// One of those of a name, of which one is chosen.
 export function choice(body, name, value, is, ...what) {
   const label = part("label", "", { class: "choice" });
   const input = part("input", "", { type: "radio", name, value });

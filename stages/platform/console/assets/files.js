@@ -13,7 +13,6 @@ async function mine(runtime, host) {
   return all.find((one) => is(one) && one.users.some(({ userId, isValid }) => userId === user && isValid))?.name;
 }
 
-// What is asked of the repository.
 async function git(at, query, args) {
   const all = { integrationName: at.integration, repo: at.repository, ...args };
   return (await ask(at.runtime, query, { args: all }))[query];
@@ -21,7 +20,6 @@ async function git(at, query, args) {
 
 const wrong = (error) => part("p", error.message, { class: "bad pad", role: "alert" });
 
-// A row for each name, and for the folder above.
 function names(at, path, files) {
   const table = part("table");
   const body = table.createTBody();

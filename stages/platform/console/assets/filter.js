@@ -44,7 +44,7 @@ export function start() {
     clearTimeout(timer);
     chip(form).then(() => {
       filterField().blur();
-      document.dispatchEvent(new CustomEvent("rows"));
+      document.dispatchEvent(new Event("rows"));
     });
   });
   document.addEventListener("keydown", (event) => {

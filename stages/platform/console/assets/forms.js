@@ -2,7 +2,6 @@
 import { frame, part } from "./dialog.js";
 import { given } from "./swap.js";
 
-// What is going to happen, and the choice.
 function ask(form, button) {
   const { dialog, body, acts } = frame(button?.getAttribute("aria-label") ?? button?.textContent ?? "");
   const leave = part("button", "Leave it ", { value: "no", autofocus: "" });

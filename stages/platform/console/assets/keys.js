@@ -60,18 +60,25 @@ function back() {
   if (walks) document.querySelector("main").focus({ preventScroll: true });
 }
 
+const keep = (what) => { document.cookie = `${what}; path=/; max-age=31536000; samesite=lax`; };
+
 function theme() {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
   const next = now === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = next;
-  document.cookie = `theme=${next}; path=/; max-age=31536000; samesite=lax`;
+  keep(`theme=${next}`);
 }
 
 const help = () => document.getElementById("help").showModal();
 
+const press = (css) => document.querySelector(css)?.click();
+
 export function start() {
   let first = "";
+  const single = document.querySelector("#help input");
+  single.checked = !document.cookie.includes("keys=off");
+  single.addEventListener("change", () => keep(`keys=${single.checked ? "on" : "off"}`));
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "k") {
       event.preventDefault();
@@ -79,7 +86,7 @@ export function start() {
     }
     const typing = event.target.matches?.("input, select, textarea") || document.querySelector("dialog[open]");
     if (event.key === "Escape" && event.target.matches?.("[data-filter] input")) return event.target.blur();
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || (event.key.length === 1 && !single.checked)) return;
     if (first === "g") {
       first = "";
       const target = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
@@ -100,10 +107,10 @@ export function start() {
       "/": () => (filterField() ? filterField().focus() : open("")),
       ":": () => open(":"),
       "?": help,
-      "[": () => document.querySelector(".bar a[rel=prev]")?.click(),
-      "]": () => document.querySelector(".bar a[rel=next]")?.click(),
+      "[": () => press(".bar a[rel=prev]"),
+      "]": () => press(".bar a[rel=next]"),
       y: link,
-      s: () => document.querySelector("main [data-act=sync]")?.click(),
+      s: () => press("main [data-act=sync]"),
       Escape: back,
     };
     // What has the focus takes Enter and arrows itself; a link of a row has no use for arrows.

@@ -1,7 +1,7 @@
 // One stream tells what changed, which is read again: soon where it is shown, later where it may come to be. A hidden page asks
 // nothing.
 import { given, refresh, signedOut, signIn } from "./swap.js";
-import { moment } from "./time.js";
+import { moment, sync } from "./time.js";
 
 const SOON = 500;
 const LATER = 2000;
@@ -106,13 +106,14 @@ function listen(again) {
     what(event);
     work();
   });
-  on("hello", () => {
+  on("hello", ({ data }) => {
+    sync(data);
     errors = 0;
     stream.over();
     page.over();
     if (again) later();
   });
-  on("beat", () => { if (Date.now() - read >= AT_LEAST_EVERY) later(); });
+  on("beat", ({ data }) => { sync(data); if (Date.now() - read >= AT_LEAST_EVERY) later(); });
   on("changed", ({ data }) => { due = Math.min(due, ...JSON.parse(data).map(shows)); });
   on("resync", later);
   source.addEventListener("error", async ({ target }) => {

@@ -13,7 +13,6 @@ let shown = location.href;
 const places = new Map();
 const SILENT = "The platform does not answer; this page is as it was.";
 
-// One name for an address, however it is written.
 function named(url) {
   const { pathname, searchParams } = new URL(url, location.href);
   return `${pathname}?${searchParams}`;
@@ -36,7 +35,6 @@ const parsed = async (answer) => new DOMParser().parseFromString(await answer.te
 
 const inTime = () => AbortSignal.timeout(30_000);
 
-// What is at an address, if it comes.
 export const given = (url, more) => fetch(url, { signal: inTime(), ...more }).then((answer) => (answer.ok ? parsed(answer) : null)).catch(() => null);
 
 const script = (of) => of.querySelector("[src$='/console.js']")?.src;
@@ -58,10 +56,8 @@ async function read(url, mine) {
   return page;
 }
 
-// Where somebody signs in, and comes back from to what is shown.
 export const signIn = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
 
-// Whether it is that which keeps them from something.
 export async function signedOut() {
   const answer = await fetch("/preview", { method: "HEAD", redirect: "manual", signal: inTime() }).catch(() => null);
   return answer?.status === 401;
@@ -130,7 +126,7 @@ function show(page, keep, kept = []) {
     bar.querySelector("[data-live]").replaceWith(live);
   }
   tell(document);
-  document.dispatchEvent(new CustomEvent("shown"));
+  document.dispatchEvent(new Event("shown"));
 }
 
 // What left the filter says why: how it is now.
@@ -150,7 +146,6 @@ const called = (one) => one.dataset.key ?? one.dataset.part;
 
 const links = (part) => [...part.querySelectorAll("a, button")];
 
-// Which link of which part the keyboard is at.
 function held() {
   const link = document.activeElement;
   const part = link?.closest(PARTS);
@@ -179,7 +174,8 @@ export async function refresh() {
   const now = new Map(shownNow.map((one) => [called(one), one]));
   const next = [...page.querySelectorAll(PARTS)];
   const same = next.length === shownNow.length && next.every((one, at) => called(one) === called(shownNow[at]));
-  const left = shownNow.map((one) => one.dataset.key).filter((key) => key && !next.some((one) => one.dataset.key === key));
+  const there = new Set(next.map(called));
+  const left = shownNow.map((one) => one.dataset.key).filter((key) => key && !there.has(key));
   tell(page);
   // What somebody unfolded stays so.
   for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
@@ -209,7 +205,7 @@ export async function refresh() {
   giveBack(focus);
   const foot = document.querySelector("[data-left]");
   if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
-  document.dispatchEvent(new CustomEvent("patched"));
+  document.dispatchEvent(new Event("patched"));
   return true;
 }
 

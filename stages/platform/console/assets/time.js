@@ -1,7 +1,10 @@
 // Times: the server writes UTC, the reader sees their own zone.
 
+// So far the browser's clock is behind the server's.
+let ahead = 0;
+
 function ago(at) {
-  const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
+  const seconds = Math.max(0, Math.floor((Date.now() + ahead - at) / 1000));
   if (seconds < 2) return "now";
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
@@ -37,6 +40,12 @@ export function tell(root) {
   for (const hour of root.querySelectorAll("[data-hour]")) hour.textContent = clock.format(Number(hour.dataset.hour));
   for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone(Number(one.dataset.zone));
   for (const handle of root.querySelectorAll("[data-handle]")) handle.setAttribute("aria-valuetext", moment(Number(handle.getAttribute("aria-valuenow"))));
+}
+
+export function sync(now) {
+  const was = ahead;
+  ahead = now - Date.now() || 0;
+  if (Math.abs(ahead - was) > 1000) tell(document);
 }
 
 export function moment(at) {

@@ -299,14 +299,18 @@ async fn migrate(pool: &PgPool, options: &PgConnectOptions, limits: Limits) -> R
              it into one that is"
         );
     }
-    if applied.is_some_and(|applied| lacks(&applied)) {
+    let is_to_change = applied.as_ref().is_none_or(lacks);
+    if is_to_change && applied.is_some() {
         tracing::info!("the tables of the store change, as soon as no other process does the same");
     }
     let mut connection = pool.acquire().await?;
     limits::unlimited(&mut connection).await?;
     let session = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *connection);
     let session = limits.answered(session).await?;
-    let migrator = migrator(|(.., postgres)| postgres);
+    let mut migrator = migrator(|(.., postgres)| postgres);
+    // A pooler that gives each transaction another connection may leave the lock of whoever changed the tables with one of them, for as
+    // long as that lives: nobody waits for it who changes nothing.
+    migrator.set_locking(is_to_change);
     let changing = migrator.run(&mut *connection);
     lock_wait::watched(options, session, limits, changing).await.map_err(migration)?;
     Ok(limits.limited(&mut connection).await?)

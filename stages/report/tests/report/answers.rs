@@ -48,7 +48,7 @@ async fn statuses_retry_or_reject() {
         (403, true, Reason::Forbidden),
         (404, true, Reason::NotFound),
         (405, true, Reason::NotFound),
-        (407, true, Reason::Unauthorized),
+        (407, true, Reason::ServerError),
         (408, true, Reason::Timeout),
         (409, false, Reason::Refused),
         (410, false, Reason::Refused),

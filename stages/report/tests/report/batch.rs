@@ -332,7 +332,7 @@ async fn a_platform_in_trouble_gets_every_report_again_later() {
         (429, Reason::RateLimited),
         (401, Reason::Unauthorized),
         (403, Reason::Forbidden),
-        (407, Reason::Unauthorized),
+        (407, Reason::ServerError),
         (408, Reason::Timeout),
         (302, Reason::Redirect),
     ] {

@@ -130,7 +130,12 @@ async fn without_batches(status: StatusCode) -> (String, impl Fn() -> (usize, us
 
 #[tokio::test]
 async fn a_receiver_that_takes_no_batches_is_sent_single_events_and_soon_nothing_else() {
-    for (status, batches) in [(StatusCode::BAD_REQUEST, 3), (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1)] {
+    for (status, batches) in [
+        (StatusCode::BAD_REQUEST, 3),
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, 1),
+        // Whatever it takes of them it says so, and then each event comes to it twice.
+        (StatusCode::MULTI_STATUS, 3),
+    ] {
         let (address, came) = without_batches(status).await;
         let sink = sink(&address, Mode::Batched { events: 2, bytes: 1 << 20 }).await;
         for at in 0..5 {

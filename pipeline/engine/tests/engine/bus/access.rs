@@ -397,6 +397,17 @@ async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
     }
 }
 
+#[test]
+fn authorities_of_the_system_that_cannot_be_loaded_keep_nobody_from_a_server_whose_authority_is_given() {
+    // What a process finds in its environment it cannot be given while it runs.
+    let of_this_crate = module_path!().split_once("::").unwrap().1;
+    let test = format!("{of_this_crate}::tls_wants_the_right_authority_and_the_client_a_certificate");
+    let mut run = std::process::Command::new(std::env::current_exe().unwrap());
+    let run = run.args([test.as_str(), "--exact"]).env("SSL_CERT_FILE", "/nowhere/at/all").output().unwrap();
+    let said = String::from_utf8(run.stdout).unwrap();
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
 /// A certificate of loopback that is that of an authority as well and has signed itself, as `openssl req -x509` makes one, and
 /// its key.
 fn own_authority(folder: &Path, name: &str) -> (PathBuf, PathBuf) {

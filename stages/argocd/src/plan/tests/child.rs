@@ -154,6 +154,30 @@ fn who_the_parent_is() {
 }
 
 #[test]
+fn what_another_argo_cd_tracks_has_no_parent_here() {
+    let has_parent = |own: Option<&str>, theirs: Option<&str>| {
+        let mut app = child();
+        if let Some(theirs) = theirs {
+            app["metadata"]["annotations"]["argocd.argoproj.io/installation-id"] = json!(theirs);
+        }
+        let own = Settings { installation_id: own.map(str::to_owned), ..settings(RawManifests::Absent) };
+        let (_, asked) = run_with(&event(&app), None, &own, Duration::ZERO, responses);
+        asked.iter().any(|fetch| matches!(fetch, Fetch::Parent { .. }))
+    };
+    for (own, theirs, expected) in [
+        (Some("tenant"), Some("tenant"), true),
+        (Some("tenant"), Some("hub"), false),
+        (Some("tenant"), None, false),
+        (Some(""), Some("hub"), false),
+        (Some(""), None, true),
+        // Not known yet.
+        (None, Some("hub"), true),
+    ] {
+        assert_eq!(has_parent(own, theirs), expected, "{own:?} {theirs:?}");
+    }
+}
+
+#[test]
 fn a_deleted_child_is_still_its_parents() {
     let (enriched, asked) = run(&deleted(&child()), None, responses);
     assert_eq!(enriched.reports.len(), 1);

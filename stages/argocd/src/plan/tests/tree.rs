@@ -104,6 +104,41 @@ fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
 }
 
 #[test]
+fn health_that_was_told_stays_where_the_tree_cannot_be_read_once_and_is_unknown_where_it_cannot_be_read_again()
+ {
+    let store = store_with_health_in_tree();
+    let well = || responses(json!({"status": "Healthy"}), "Healthy");
+    let broken = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { .. } => Response::Failed(pipeline_core::Reason::Timeout),
+        fetch => healthy(fetch),
+    };
+    let known = remember(None, &run(&event(&store), None, well()).0).unwrap();
+    let later = |version: &str, refresh: &str| {
+        let mut later = store.clone();
+        later["metadata"]["resourceVersion"] = json!(version);
+        later["metadata"]["annotations"] = json!({"argocd.argoproj.io/refresh": refresh});
+        event(&later)
+    };
+    let first = later("11", "normal");
+    let (once, _) = run(&first, Some(&known), broken);
+    assert_eq!(kinds(&once), ["Application"]);
+    assert_eq!(once.refetch, Some(Refetch::Incomplete));
+    let known = remember(Some(known), &once).unwrap();
+    let refetch = pipeline_core::Event { cause: Cause::Refetch, ..first };
+    let degraded = responses(json!({"status": "Degraded"}), "Healthy");
+    assert_eq!(health(&run(&refetch, Some(&known), degraded).0, "Service"), "Degraded");
+    let (twice, _) = run(&later("12", "hard"), Some(&known), broken);
+    assert_eq!(health(&twice, "Service"), "Unknown");
+    // No waiting makes a tree smaller.
+    let known = remember(None, &run(&event(&store), None, well()).0).unwrap();
+    let large = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { .. } => Response::Failed(pipeline_core::Reason::TooLarge),
+        fetch => healthy(fetch),
+    };
+    assert_eq!(health(&run(&later("11", "normal"), Some(&known), large).0, "Service"), "Unknown");
+}
+
+#[test]
 fn a_healthy_change_costs_two_calls() {
     let store = store_with_health_in_tree();
     let (enriched, _) = run(&event(&store), None, responses(json!({"status": "Healthy"}), "Progressing"));

@@ -157,7 +157,7 @@ impl Subscriber {
     async fn changed(&mut self) -> std::result::Result<Option<ChangedApplications>, Refusal> {
         let now = (self.clock.0)().as_millisecond();
         let Credentials { session, headers } = &self.credentials;
-        let caller = Caller::of(&self.store, *session, headers, now).await?;
+        let caller = Caller::of(&self.store, session, headers, now).await?;
         if caller.view() != self.view {
             return Err(Refusal::OtherView);
         }

@@ -190,7 +190,7 @@ async fn nobody_is_answered_who_is_not_known() {
     };
     let none = "send an API key, or the token of a runtime, in the header Authorization\n";
     let unknown = "this key, token or session is not known, or has ended\n";
-    let other = "this was sent from a page of another site; open the console itself\n";
+    let other = "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl\n";
     let host = served.url.trim_start_matches("http://").to_owned();
     for (credential, said) in [
         (("x-nothing", String::new()), none),
@@ -239,6 +239,12 @@ async fn nobody_is_answered_who_is_not_known() {
         let answer = asked.header("sec-fetch-site", "same-origin").send().await.unwrap();
         let status = if said == none { 401 } else { 403 };
         assert_eq!(told(answer).await, (status, said.to_owned()), "{cookies}");
+    }
+    // A proxy on the way changes the host, and over http a browser says nothing but the origin.
+    let behind = Served::behind("http://platform.example.com/", |config| config).await;
+    for (origin, said) in [("http://platform.example.com", unstored), ("http://evil.example", other)] {
+        let asked = behind.ask(&behind.session, "{ me { name } }", &json!({})).header("origin", origin);
+        assert_eq!(told(asked.send().await.unwrap()).await, (403, said.to_owned()), "{origin}");
     }
     // As it is, and after `Bearer`.
     let bearer = ("authorization", format!("Bearer {}", served.admin.1));

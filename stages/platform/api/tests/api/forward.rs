@@ -157,7 +157,7 @@ async fn a_page_asks_a_stored_query_by_its_name_and_nothing_in_words_of_its_own(
     let none = "this version of the platform has no query 'sealSecret': load the page anew\n";
     let unknown = page(&json!({"documentId": "sealSecret"}), "same-origin").await;
     assert_eq!(unknown, (400, none.to_owned()));
-    let other = "this was sent from a page of another site; open the console itself\n";
+    let other = "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl\n";
     assert_eq!(page(&stored, "cross-site").await, (403, other.to_owned()));
     assert_eq!(runtime.came.lock().unwrap().len(), 0, "what was refused came nowhere");
 }

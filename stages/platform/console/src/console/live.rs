@@ -52,10 +52,15 @@ pub(super) fn stream(
     }))
 }
 
+/// What time it is, in milliseconds, as a browser's clock may be wrong.
+fn clock(stream: &LiveStream) -> String {
+    stream.console.now().as_millisecond().to_string()
+}
+
 async fn next(mut stream: LiveStream) -> Option<(Result<Event, Infallible>, LiveStream)> {
     if !stream.greeted {
         stream.greeted = true;
-        let event = Event::default().event("hello").id(stream.after.to_string()).data("live");
+        let event = Event::default().event("hello").id(stream.after.to_string()).data(clock(&stream));
         return Some((Ok(event), stream));
     }
     loop {
@@ -67,8 +72,7 @@ async fn next(mut stream: LiveStream) -> Option<(Result<Event, Infallible>, Live
                     stream.beat = Instant::now() + BEAT;
                     // A session that has ended sees nothing more.
                     stream.session = stream.console.session(stream.session.digest).await.ok()??;
-                    // A browser passes no event on that has no data.
-                    return Some((Ok(Event::default().event("beat").data("live")), stream));
+                    return Some((Ok(Event::default().event("beat").data(clock(&stream))), stream));
                 }
             }
         }

@@ -131,7 +131,7 @@ impl Console {
             .fallback(missing::path)
             .method_not_allowed_fallback(missing::method)
             .layer(from_fn(packed::packed))
-            .layer(from_fn(same_site))
+            .layer(from_fn_with_state(self.clone(), same_site))
             .layer(from_fn(marked))
             .layer(DefaultBodyLimit::max(form::MOST))
             .with_state(self)
@@ -242,25 +242,18 @@ fn stood(headers: &HeaderMap) -> String {
 }
 
 /// What changes anything must come from a page of this origin; what no browser sent has no cookie that it did not bring.
-async fn same_site(request: Request, next: Next) -> Response {
+async fn same_site(State(console): State<Console>, request: Request, next: Next) -> Response {
     let reads = request.method() == Method::GET || request.method() == Method::HEAD;
-    if reads || is_of_this_site(request.headers()) {
+    let site = request.headers().get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    let is_of_this_site = match site {
+        Some(site) => site == "same-origin" || site == "none",
+        None => console.session_cookie().is_from_the_site(request.headers()).unwrap_or(true),
+    };
+    if reads || is_of_this_site {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "this was sent from a page of another site; open the console itself\n")
-        .into_response()
-}
-
-fn is_of_this_site(headers: &HeaderMap) -> bool {
-    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    match header(HeaderName::from_static("sec-fetch-site")) {
-        Some(site) => site == "same-origin" || site == "none",
-        None => match (header(header::ORIGIN), header(header::HOST)) {
-            (None, _) => true,
-            (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, of)| of == host),
-            (Some(_), None) => false,
-        },
-    }
+    let why = "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl\n";
+    (StatusCode::FORBIDDEN, why).into_response()
 }
 
 /// What every answer carries.

@@ -138,7 +138,13 @@ fn help() -> Markup {
             }
             h2 { "Filters" }
             p.examples { @for (_, example) in Term::KEYS { code { (example) } " " } }
-            form method="dialog" { button { "Close " kbd aria-hidden="true" { "Esc" } } }
+            p {
+                label {
+                    input type="checkbox" checked;
+                    " Letters and signs act; without them arrows, Enter, Esc and Ctrl K still do"
+                }
+            }
+            form method="dialog" { button autofocus { "Close " kbd aria-hidden="true" { "Esc" } } }
         }
     }
 }

@@ -439,12 +439,28 @@ async fn a_page_of_another_site_changes_nothing() {
     for request in foreign {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
-        let said = "this was sent from a page of another site; open the console itself\n";
+        let said = "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl\n";
         assert_eq!(response.text().await.unwrap(), said);
     }
     for request in [post().header("sec-fetch-site", "same-origin"), post().header("origin", &served.url)] {
         let page = request.send().await.unwrap().text().await.unwrap();
         assert!(page.contains("--from-literal=token=gort_made-up"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_at_the_address_that_people_have_changes_what_it_may_although_a_proxy_changes_the_host() {
+    let external = Some("http://platform.example.com/");
+    let served = Served::behind(external, Sample::new(), Timestamp::now, async |_| None).await;
+    let session = served.signed_in().await;
+    for (origin, status) in [
+        ("http://platform.example.com", StatusCode::OK),
+        ("https://platform.example.com", StatusCode::FORBIDDEN),
+        ("http://platform.example.com.evil.example", StatusCode::FORBIDDEN),
+    ] {
+        let asked = served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session);
+        let response = asked.header("origin", origin).body("name=eu3").send().await.unwrap();
+        assert_eq!(response.status(), status, "{origin}");
     }
 }
 

@@ -364,3 +364,52 @@ async fn beside_a_row_nothing_is_shown_of_another_one_where_the_platform_does_no
     browser.until(&format!("{second} && !document.querySelector('#preview h2')")).await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ages_are_those_of_the_platforms_clock_however_wrong_the_browsers_is() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first("{ const { now } = Date; Date.now = () => now() + 3 * 86_400_000; }").await;
+    let application = format!("{}/applications/eu-1/argocd-production/payments", served.url);
+    browser.client.goto(&application).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let is_new = r"/^as of (now|\d+ (s|min) ago)$/.test(document.querySelector('.as-of').textContent)";
+    browser.until(is_new).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn letters_and_signs_do_nothing_any_more_for_whoever_says_so() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let open = || async {
+        browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
+        browser.until("document.documentElement.dataset.ready").await;
+    };
+    let after = async |key: &str, css: &str| {
+        let script = format!(
+            "document.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}' }})); \
+             const is = Boolean(document.querySelector('{css}')); document.getElementById('help').close(); return is"
+        );
+        browser.client.execute(&script, vec![]).await.unwrap()
+    };
+    open().await;
+    assert_eq!(after("?", "#help[open]").await, json!(true));
+    browser.press("[data-help]").await;
+    browser.press("#help input").await;
+    for _ in 0..2 {
+        let script = "document.getElementById('help').close()";
+        browser.client.execute(script, vec![]).await.unwrap();
+        assert_eq!(after("?", "#help[open]").await, json!(false));
+        assert_eq!(after("j", "[data-row][aria-selected=true]").await, json!(false));
+        assert_eq!(after("ArrowDown", "[data-row][aria-selected=true]").await, json!(true));
+        // It is kept for the next page.
+        open().await;
+    }
+    browser.press("[data-help]").await;
+    browser.press("#help input").await;
+    assert_eq!(after("j", "[data-row][aria-selected=true]").await, json!(true));
+    browser.close().await;
+}

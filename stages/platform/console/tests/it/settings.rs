@@ -47,7 +47,7 @@ async fn every_act_that_another_site_sends_is_refused() {
         let asked = served.client.post(format!("{}{path}", served.url)).header("cookie", &session);
         let response = asked.header("sec-fetch-site", "cross-site").send().await.unwrap();
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{path}");
-        let said = "this was sent from a page of another site; open the console itself\n";
+        let said = "this was sent from a page of another site; open the console itself, at the address of platformServer.externalUrl\n";
         assert_eq!(response.text().await.unwrap(), said, "{path}");
     }
     assert_eq!(served.acts(1).await, ["ada user.sign-in ada"], "nothing was done");

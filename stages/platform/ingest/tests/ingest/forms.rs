@@ -113,6 +113,50 @@ async fn every_form_of_body_is_taken() {
     assert_eq!(page["deployments"], json!([deployment]));
 }
 
+/// Argo CD reads a Rollout later than it is watched, and not at all while its status alone changes.
+#[tokio::test]
+async fn what_is_said_of_an_object_that_was_told_of_sooner_is_said_of_its_state() {
+    let platform = start(config()).await;
+    let rollout = |version: u32, phase: &str| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "r", "resourceVersion": version.to_string()},
+            "status": {"phase": phase},
+        })
+    };
+    let watched = async |version: u32, phase: &str| {
+        let body = json!({"data": {"object": rollout(version, phase)}});
+        assert_eq!(platform.report(&body).await, taken());
+    };
+    let of_application = async |version: u32, sync: &str, headers: &[(&str, &str)]| {
+        let mut body = event(&rollout(version, "Progressing"), "02");
+        body["data"]["source"]["syncStatus"] = sync.into();
+        body["data"]["source"]["healthStatus"] = "Progressing".into();
+        assert_eq!(platform.report_with(&body, headers).await, taken());
+    };
+    let state = async || {
+        let all = platform.timeline(("argocd", "shop")).await;
+        let one = all.into_iter().find(|one| one.current).unwrap();
+        (one.version, one.sync, one.health)
+    };
+    let is = |version: i64, sync: &str, health: &str| {
+        (Some(version), Some(sync.to_owned()), Some(health.to_owned()))
+    };
+    of_application(3, "OutOfSync", &[("idempotency-key", "a")]).await;
+    assert_eq!(state().await, is(3, "OutOfSync", "Progressing"));
+    watched(9, "Healthy").await;
+    assert_eq!(state().await, is(9, "OutOfSync", "Healthy"));
+    for key in ["b", "c"] {
+        of_application(7, "Synced", &[("idempotency-key", key)]).await;
+        assert_eq!(state().await, is(9, "Synced", "Healthy"), "its object is older, and its sync is not");
+    }
+    watched(10, "Paused").await;
+    assert_eq!(state().await, is(10, "Synced", "Suspended"), "what the application says of it stays");
+    // Of whoever sends no keys nobody knows what came first.
+    of_application(8, "OutOfSync", &[]).await;
+    assert_eq!(state().await, is(10, "Synced", "Suspended"));
+}
+
 #[tokio::test]
 async fn a_repeat_is_answered_as_taken_and_kept_once() {
     let platform = start(config()).await;

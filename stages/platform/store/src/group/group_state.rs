@@ -77,14 +77,21 @@ impl<'a> GroupState<'a> {
         self.namesakes.entry((runtime, resource)).or_default();
     }
 
-    /// Of which kept transitions it must be known what they said.
-    pub(super) fn followed(&self) -> Vec<i64> {
+    /// Of which kept transitions it must be known what they said, for these deliveries.
+    pub(super) fn followed(&self, deliveries: &[&'a Delivery]) -> Vec<i64> {
         let asked = |entity: &&EntityState<'a>| {
             let (runtime, ..) = self.applications[entity.application].key;
             entity.resource.is_some_and(|resource| self.namesakes.contains_key(&(runtime, resource)))
         };
         let both = |entity: &EntityState<'a>| [entity.current, entity.latest];
-        let kept = self.entities.iter().filter(asked).flat_map(both).filter_map(|which| match which {
+        let behind = deliveries.iter().copied().filter_map(|delivery| {
+            let resource = delivery.report.entity.resource.as_ref()?;
+            let place = self.entity(self.application(&key(delivery))?, Some(resource))?;
+            let entity = &self.entities[place];
+            entity.current.filter(|_| entity.newest.is_ahead_of(&delivery.report))
+        });
+        let all = self.entities.iter().filter(asked).flat_map(both).chain(behind.map(Some));
+        let kept = all.filter_map(|which| match which {
             Some(TransitionRef::Kept(id)) => Some(id),
             _ => None,
         });
@@ -153,11 +160,14 @@ impl<'a> GroupState<'a> {
         let is_application = report.entity.resource.is_none();
         let entity = &self.entities[place];
         let is_newer = entity.current.is_none() || entity.newest.gives_way_to(delivery);
+        let beside = self.shown_sooner(delivery, place).filter(|_| !is_newer);
+        let is_beside = beside.is_some();
+        let counts = is_newer || is_beside;
         // Times are of several clocks, and of reports that waited: what is newer began no earlier than what it follows, and what is
         // older before that, so that whoever reads states by their times comes to the same.
         let since = match entity.current {
             None => report.at,
-            Some(_) if is_newer => report.at.max(entity.newest.at),
+            Some(_) if counts => report.at.max(entity.newest.at),
             Some(_) => report.at.min(entity.since.saturating_sub(1)),
         };
         if is_application {
@@ -170,14 +180,14 @@ impl<'a> GroupState<'a> {
             entity.current.filter(|_| followed.as_ref().is_some_and(|said| said.has_object_of(report)));
         let content = report.content().to_vec();
         // What came late is of a time that is over: what is so now began now, also if it is the same.
-        let is_in_time = |latest: &TransitionRef| !is_newer || entity.current == Some(*latest);
+        let is_in_time = |latest: &TransitionRef| !counts || entity.current == Some(*latest);
         let said_last = entity.latest.filter(|latest| content == entity.content && is_in_time(latest));
         let transition = match state.or(said_last) {
             Some(known) => {
                 self.report_again(known, report.at);
                 known
             }
-            None => self.add_transition(report, place, since, followed),
+            None => self.add_transition(report, place, since, (followed, beside)),
         };
         let entity = &mut self.entities[place];
         entity.is_reported = true;
@@ -192,16 +202,32 @@ impl<'a> GroupState<'a> {
         if is_newer {
             entity.owner = Some(&*report.owner).filter(|owner| !owner.is_empty()).or(entity.owner);
         }
-        if is_newer && entity.current != Some(transition) {
+        if counts && entity.current != Some(transition) {
             entity.current = Some(transition);
             entity.since = entity.latest_since;
-            entity.newest =
-                Newest { at: since, era: delivery.era.max(entity.newest.era), ..Newest::of(report) };
+            let held = std::mem::take(&mut entity.newest);
+            let era = delivery.era.max(held.era);
+            let newest = if is_beside { held } else { Newest::of(report) };
+            entity.newest = Newest { at: since, era, ..newest };
             entity.drifts.follow(report, since);
         } else if entity.current == Some(transition) {
             // What came last moves the time of the state where it is the state.
             entity.newest.at = entity.newest.at.max(report.at);
         }
+    }
+
+    /// What the state of a resource says whose object whoever watches resources sent, in a later version than that of a report: Argo CD
+    /// reads objects later than they are watched, and none that changed in its status alone. What the report says beside its object is no
+    /// less the newest that is known, as whoever reports of applications sends one report of a resource after the other.
+    fn shown_sooner(&self, delivery: &'a Delivery, place: usize) -> Option<Said<'a>> {
+        let (report, entity) = (&delivery.report, &self.entities[place]);
+        let is_told = delivery.keyed
+            && report.has_source
+            && report.entity.resource.is_some()
+            && report.pods.is_none()
+            && !report.deleted;
+        let current = entity.current.filter(|_| is_told && entity.newest.is_ahead_of(report))?;
+        Some(self.said_in(current)).filter(|said| said.object_is_json && !said.deleted)
     }
 
     fn application_follows(&mut self, report: &'a Report, since: Millis, place: usize, is_newer: bool) {
@@ -253,19 +279,27 @@ impl<'a> GroupState<'a> {
         report: &'a Report,
         entity: usize,
         since: Millis,
-        followed: Option<Said<'a>>,
+        (followed, beside): (Option<Said<'a>>, Option<Said<'a>>),
     ) -> TransitionRef {
-        let knows_more = followed.is_some();
-        let said = Said::by(report, followed);
+        let (knows_more, is_beside) = (followed.is_some(), beside.is_some());
+        let said = match beside {
+            Some(known) => Said::beside(report, known),
+            None => Said::by(report, followed),
+        };
         for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {
+            let is_own = if is_beside { number > 0 } else { number == 0 || !knows_more };
             match (own, digest) {
-                (Some(text), _) if number == 0 || !knows_more => self.texts.name(text),
+                (Some(text), _) if is_own => self.texts.name(text),
                 (_, Some(known)) => self.texts.name_again(known),
                 _ => {}
             }
         }
         let place = self.transitions.len();
-        self.transitions.push(NewTransition::by(report, entity, since, said));
+        let mut added = NewTransition::by(report, entity, since, said);
+        if is_beside {
+            added.version = self.entities[entity].newest.version;
+        }
+        self.transitions.push(added);
         self.entities[entity].latest_since = since;
         TransitionRef::New(place)
     }
@@ -528,7 +562,7 @@ mod tests {
         kept(&mut known, names[0], resource, 3, 100);
         let last = kept(&mut known, names[1], resource, 4, 7);
         let of_one_time = kept(&mut known, names[2], resource, 5, 7);
-        assert_eq!(known.followed(), [3, 4, 5]);
+        assert_eq!(known.followed(&[]), [3, 4, 5]);
         known.add_said(4, Said { sync: Some("OutOfSync".into()), ..Said::default() });
         let deliveries = [asked.clone()];
         assert_eq!(taken(&mut known, &deliveries), [Outcome::Kept]);

@@ -51,7 +51,7 @@ pub(super) const NAMESAKES: &str = concat!(
      AND o.runtime_id = named.column2 AND o.name <> '' ORDER BY s.at DESC, s.id LIMIT 1)"
 );
 pub(super) const SAID: &str = "SELECT t.id, t.sync, t.health, t.health_message, t.revision, t.deleted, \
-    t.object, t.actual, t.desired, t.git, t.details \
+    t.object, t.actual, t.desired, t.git, t.details, t.object_is_json \
     FROM (VALUES ROWS) AS named CROSS JOIN transitions t WHERE t.id = named.column1";
 
 /// What is known of what the deliveries are about. Of one that repeats another nothing is read, unless it says by which right it
@@ -80,7 +80,7 @@ pub(super) async fn known<'a>(
     });
     let named: BTreeSet<_> = named.collect();
     entities(connection, &mut known, named.into_iter().collect()).await?;
-    let followed: Vec<_> = known.followed().into_iter().map(|id| [Arg::Int(id)]).collect();
+    let followed: Vec<_> = known.followed(&new).into_iter().map(|id| [Arg::Int(id)]).collect();
     for row in with_rows(connection, SAID, &followed).await? {
         known.add_said(row.int(0)?, said(&row)?);
     }
@@ -218,6 +218,7 @@ fn said(row: &Row) -> Result<Said<'static>, StoreError> {
         health_message: text(3)?,
         revision: text(4)?,
         deleted: row.int(5)? != 0,
+        object_is_json: row.int(11)? != 0,
         texts: [digest(6)?, digest(7)?, digest(8)?, digest(9)?, digest(10)?],
     })
 }

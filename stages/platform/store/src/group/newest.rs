@@ -27,6 +27,12 @@ impl<'a> Newest<'a> {
         Self { uid: uid.into(), version: *version, created_at: *created_at, at: *at, era: 0 }
     }
 
+    /// Whether a report shows an earlier version of the object than the state does.
+    pub(super) fn is_ahead_of(&self, report: &Report) -> bool {
+        let is_earlier = matches!((self.version, report.version), (Some(held), Some(new)) if new < held);
+        is_earlier && !self.uid.is_empty() && self.uid == report.uid
+    }
+
     /// Whether a report is not older than the state: by its era, its incarnation and its version, in this order. Where these do not
     /// tell, whoever reports of the application itself sends one report of an entity after the other, and what comes later is
     /// later: the times of two of its processes are of two clocks. Else the time of the report decides.

@@ -20,7 +20,6 @@ pub(super) struct NewTransition<'a> {
     pub(super) at: Millis,
     pub(super) uid: &'a str,
     pub(super) version: Option<i64>,
-    pub(super) object_is_json: bool,
     pub(super) pods: Option<Pods>,
     pub(super) said: Said<'a>,
     /// In how many reports.
@@ -49,16 +48,7 @@ impl Reported {
 impl<'a> NewTransition<'a> {
     /// By a report, of an entity that is so since then.
     pub(super) fn by(report: &'a Report, entity: usize, since: Millis, said: Said<'a>) -> Self {
-        let Report { at, uid, version, object_is_json, pods, .. } = report;
-        Self {
-            entity,
-            at: since,
-            uid,
-            version: *version,
-            object_is_json: *object_is_json,
-            pods: *pods,
-            said,
-            reports: Reported::once(*at),
-        }
+        let Report { at, uid, version, pods, .. } = report;
+        Self { entity, at: since, uid, version: *version, pods: *pods, said, reports: Reported::once(*at) }
     }
 }

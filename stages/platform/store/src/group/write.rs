@@ -226,7 +226,7 @@ async fn transitions(
 ) -> Result<(), StoreError> {
     let mut new = Vec::new();
     for (transition, id) in known.transitions.iter().zip(&numbered.transitions) {
-        let NewTransition { entity, at, uid, version, object_is_json, pods, said, reports } = transition;
+        let NewTransition { entity, at, uid, version, pods, said, reports } = transition;
         let entity = known.entities.get(*entity).and_then(|entity| entity.id);
         let [object, actual, desired, git, details] =
             said.texts.each_ref().map(|digest| Arg::BytesOrNull(digest.as_deref()));
@@ -244,7 +244,7 @@ async fn transitions(
             Arg::TextOrNull(said.health.as_deref()),
             Arg::TextOrNull(said.health_message.as_deref()),
             Arg::TextOrNull(said.revision.as_deref()),
-            Arg::Int((*object_is_json).into()),
+            Arg::Int(said.object_is_json.into()),
             object,
             actual,
             desired,

@@ -1,5 +1,9 @@
 //! A pooler such as PgBouncer between the store and Postgres: what it is asked for, and what is said of one that does not do.
 
+use std::time::Duration;
+
+use sqlx::migrate::Migrate as _;
+use sqlx::{Connection as _, PgConnection};
 use stages_platform_store::{Delivery, Outcome, Place, StoreError, tokens};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
@@ -50,4 +54,19 @@ async fn a_pooler_that_keeps_no_connection_for_a_session_is_named_as_the_reason(
     assert!(matches!(*error, StoreError::Pooled(_)), "{error:?}");
     assert_eq!(opened.store.keep(vec![delivery]).await.unwrap(), [Outcome::Kept], "over another connection");
     opened.close().await;
+}
+
+/// One that gives each transaction another connection takes a lock over one, and gives it back over another, if at all.
+#[tokio::test]
+async fn a_lock_that_a_pooler_left_behind_keeps_nobody_from_tables_of_this_version() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let place = Place::Postgres(url.clone());
+    open(&place).await.close().await;
+    let mut left = PgConnection::connect(&url).await.unwrap();
+    left.lock().await.unwrap();
+    let opened = tokio::time::timeout(Duration::from_secs(120), Box::pin(open(&place))).await.unwrap();
+    assert_eq!(opened.keep(report("u", 1, 1)).await, Outcome::Kept);
+    opened.close().await;
+    left.close().await.unwrap();
 }

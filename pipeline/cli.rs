@@ -41,7 +41,7 @@ pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
     ValuesCommand,
 };
-pub(crate) use self::block_on::{block_on, single_thread};
+pub(crate) use self::block_on::{block_on, single_thread, until_interrupted};
 pub(crate) use self::print::print;
 use crate::config::{Given, Variables, role, set};
 

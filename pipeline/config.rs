@@ -58,7 +58,7 @@ pub(crate) use self::repositories::Repositories;
 pub(crate) use self::resources::{KindRules, Matching, RouteRules};
 pub(crate) use self::sharding::Algorithm;
 pub(crate) use self::source_server::From as SourcesFrom;
-pub(crate) use self::state::{Places, State};
+pub(crate) use self::state::{Places, State, either};
 pub(crate) use self::target::{Target, ToEvents, ToNats, ToPlatform};
 pub(crate) use self::traces::Traces;
 pub(crate) use self::units::{As, SocketPlace};

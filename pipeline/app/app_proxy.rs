@@ -104,7 +104,7 @@ async fn proxy(
             )?)
         }
     };
-    let url = platform.url.as_ref().context("platform.url is not set")?;
+    let url = build::platform_url(config)?;
     let (argocd, following) = build::argocd(config, stop).await?;
     let access = match argocd.access {
         stages_argocd::client::Access::Token(token) => Access::Token(token),
@@ -141,7 +141,7 @@ async fn proxy(
     let proxy = ProxyConfig {
         platform: url.to_string(),
         platform_token,
-        platform_http: http(&platform.ca_file, platform.insecure, LARGEST),
+        platform_http: build::platform_http(config, *platform.timeout, LARGEST),
         argocd: (argocd.url, argocd.root_path),
         access,
         argocd_http: stages_client::Config { timeout: ANSWERED_WITHIN, ..argocd.http },

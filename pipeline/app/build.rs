@@ -252,53 +252,14 @@ pub(super) async fn sink(
     meter: Arc<dyn Meter>,
     stop: &Shutdown,
 ) -> anyhow::Result<Arc<dyn Sink>> {
-    match target {
-        Target::Platform(ToPlatform { url, token, ca_file, insecure, timeout, path, batch, settings }) => {
-            let token = self::token(&token).context("the token of the platform")?;
-            let token = token.context("no token for the platform: set platform.tokenFile")?;
-            let url = url.context("platform.url is not set")?;
-            let sink = stages_report::platform::Config {
-                address: url.to_string(),
-                path: path.0.clone(),
-                token,
-                http: stages_client::Config {
-                    ca_file: ca_file.map(Path::to_owned),
-                    insecure_skip_verify: insecure,
-                    max_idle: settings.concurrency,
-                    ..stages_client::Config::new(timeout, 64 << 20)
-                },
-                gzip_level: settings.gzip_level,
-                concurrency: 16,
-                batch: batch.map(|batch| stages_report::platform::Batch {
-                    path: batch.path.0.clone(),
-                    reports: batch.reports,
-                    bytes: batch.bytes.len(),
-                    linger: *batch.linger,
-                }),
-            };
-            let sink = sink.build(meter).await.context("reach the platform (settings under `platform`)")?;
-            Ok(Arc::new(sink))
+    let sink: Arc<dyn Sink> = match target {
+        Target::Platform(to) => {
+            let sink = platform_sink(to)?.build(meter).await;
+            Arc::new(sink.context("reach the platform (settings under `platform`)")?)
         }
-        Target::CloudEvents(ToEvents { url, token_file, ca_file, source, mode, settings }) => {
-            let url = url.context("reporter.sink.cloudevents.url is not set")?;
-            let sink = stages_report::cloudevents::Config {
-                address: url.to_string(),
-                token: token_file.map(stages_client::Token::file),
-                http: stages_client::Config {
-                    ca_file: ca_file.map(Path::to_owned),
-                    ..stages_client::Config::new(*settings.timeout, 1 << 20)
-                },
-                source: source.0.clone(),
-                mode: match mode {
-                    EventMode::Structured => Mode::Structured,
-                    EventMode::Binary => Mode::Binary,
-                    EventMode::Batched => {
-                        Mode::Batched { events: settings.events, bytes: settings.bytes.len() }
-                    }
-                },
-            };
-            let sink = sink.build(meter).await;
-            Ok(Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?))
+        Target::CloudEvents(to) => {
+            let sink = events_sink(to)?.build(meter).await;
+            Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?)
         }
         Target::Nats(ToNats { route, urls, timeout, access, subject, events }) => {
             let access = nats::access("sink", &access, urls, timeout).await?;
@@ -309,21 +270,65 @@ pub(super) async fn sink(
                 format: events
                     .map_or(Format::Json, |source| Format::CloudEvents { source: source.0.clone() }),
             };
-            Ok(Arc::new(sink.build(meter).await.context("reach the NATS server of the sink")?))
+            Arc::new(sink.build(meter).await.context("reach the NATS server of the sink")?)
         }
         Target::Stdout => {
-            let sink =
-                stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
-            Ok(Arc::new(sink))
+            let sink = stages_report::stdout::Config.build(stop.clone());
+            Arc::new(sink.context("write to standard output")?)
         }
         Target::File(path) => {
             let path = path.context("reporter.sink.file.path is not set")?.to_owned();
             let file = stages_report::file::Config { path, fsync: stages_report::file::Fsync::Batch };
-            let file =
-                tokio::task::spawn_blocking(move || file.build()).await.context("open the report file")??;
-            Ok(Arc::new(file))
+            let file = tokio::task::spawn_blocking(move || file.build()).await;
+            Arc::new(file.context("open the report file")??)
         }
-    }
+    };
+    Ok(sink)
+}
+
+fn platform_sink(to: ToPlatform<'_>) -> anyhow::Result<stages_report::platform::Config> {
+    let ToPlatform { url, token, ca_file, insecure, timeout, path, batch, settings } = to;
+    let token = self::token(&token).context("the token of the platform")?;
+    let token = token.context("no token for the platform: set platform.tokenFile")?;
+    let url = url.context("platform.url is not set")?;
+    Ok(stages_report::platform::Config {
+        address: url.to_string(),
+        path: path.0.clone(),
+        token,
+        http: stages_client::Config {
+            ca_file: ca_file.map(Path::to_owned),
+            insecure_skip_verify: insecure,
+            max_idle: settings.concurrency,
+            ..stages_client::Config::new(timeout, 64 << 20)
+        },
+        gzip_level: settings.gzip_level,
+        concurrency: 16,
+        batch: batch.map(|batch| stages_report::platform::Batch {
+            path: batch.path.0.clone(),
+            reports: batch.reports,
+            bytes: batch.bytes.len(),
+            linger: *batch.linger,
+        }),
+    })
+}
+
+fn events_sink(to: ToEvents<'_>) -> anyhow::Result<stages_report::cloudevents::Config> {
+    let ToEvents { url, token_file, ca_file, source, mode, settings } = to;
+    let url = url.context("reporter.sink.cloudevents.url is not set")?;
+    Ok(stages_report::cloudevents::Config {
+        address: url.to_string(),
+        token: token_file.map(stages_client::Token::file),
+        http: stages_client::Config {
+            ca_file: ca_file.map(Path::to_owned),
+            ..stages_client::Config::new(*settings.timeout, 1 << 20)
+        },
+        source: source.0.clone(),
+        mode: match mode {
+            EventMode::Structured => Mode::Structured,
+            EventMode::Binary => Mode::Binary,
+            EventMode::Batched => Mode::Batched { events: settings.events, bytes: settings.bytes.len() },
+        },
+    })
 }
 
 /// The name acknowledgements are remembered under: one for each pair of a cluster and a receiver.
@@ -354,6 +359,20 @@ pub(super) fn acknowledged_by(target: &Target<'_>, server: &str) -> String {
         }
     };
     format!("{kind}-{:016x}", parts.finish().0)
+}
+
+/// Where the platform is.
+pub(super) fn platform_url(config: &Config) -> anyhow::Result<&Url> {
+    config.platform.url.as_ref().context("platform.url is not set")
+}
+
+/// How the platform is spoken to: in this time, with answers of at most so many bytes.
+pub(super) fn platform_http(config: &Config, timeout: Duration, largest: usize) -> stages_client::Config {
+    stages_client::Config {
+        ca_file: config.platform.ca_file.clone(),
+        insecure_skip_verify: config.platform.insecure,
+        ..stages_client::Config::new(timeout, largest)
+    }
 }
 
 /// A token as the settings give it; one in a file follows the file.

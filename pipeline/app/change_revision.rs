@@ -19,7 +19,7 @@ use stages_kube::{QuestionError, Reader, Right};
 use stages_revision::over_bus::AnswerOverBus;
 use stages_revision::{RevisionEnrichment, Walks, annotations, keeps_some};
 
-use super::applications::{APPLICATIONS, Applications};
+use super::applications::{self, APPLICATIONS};
 use super::follower::Follower;
 use super::reporter::Built;
 use super::{build, bus, repositories};
@@ -51,11 +51,7 @@ pub(super) async fn build(
         .await
         .context("have repositories (settings under `changeRevision.repositories`)")?;
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone(), unwatched: None };
-    let source = build::watch(config)
-        .build(Applications { redactor: redactor.clone() }, deps)
-        .await
-        .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+    let source = applications::watch(config, redactor.clone(), seen.clone(), meter.clone()).await?;
     let walks = Walks::new(checkouts, settings.commits, settings.diffs.len(), redactor.clone());
     let enrich = RevisionEnrichment::new(walks.clone(), redactor);
     let asked = config.bus.as_ref().and_then(|settings| settings.answered.as_ref());

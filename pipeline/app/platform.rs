@@ -28,7 +28,7 @@ use stages_platform_store::{
 };
 
 use crate::cli::{PlatformArgs, PlatformCommand, TokenCommand, print, single_thread};
-use crate::config::{As, Config, Variables};
+use crate::config::{As, Config, PlatformServer, Variables};
 
 /// What a backup is called that is named after its moment, which is written as digits in this shape.
 const BACKUP: &str = "platform-";
@@ -144,30 +144,12 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     // To change the tables of a large store takes minutes.
     let built = Box::pin(async { opening.build(&registry).await.context("open the store") });
     let Some((store, writing)) = super::unless_stopped(&stop, built).await? else { return Ok(()) };
-    let ingest = &settings.ingest;
-    let ingest = IngestConfig {
-        max_body: ingest.max_body.len(),
-        max_unpacked: ingest.max_unpacked.len(),
-        body_timeout: *ingest.body_timeout,
-        runtime_requests: ingest.runtime_requests,
-        runtime_bytes: ingest.runtime_bytes.len(),
-        all_bytes: ingest.all_bytes.len(),
-    };
-    let ingest = ingest.build(store.clone(), &registry);
-    let forward = &settings.forward;
-    let forward = ForwardConfig {
-        connect_timeout: *forward.connect_timeout,
-        timeout: *forward.timeout,
-        idle_timeout: *forward.idle_timeout,
-        concurrency: forward.concurrency,
-        refused: forward.refused_networks.iter().map(|network| network.0).collect(),
-        stop: stop.clone(),
-    };
+    let ingest = ingest(settings).build(store.clone(), &registry);
     let sequence = Sequence::new(store.clone());
     // As it listens it is reached over http.
     let reached_at = settings.external_url.as_ref().map_or("", |url| url.as_str());
     let session = OwnCookie::session(reached_at);
-    let api = Api::new(store.clone(), sequence.clone(), Timestamp::now, forward, session);
+    let api = Api::new(store.clone(), sequence.clone(), Timestamp::now, forward(settings, &stop), session);
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
@@ -190,13 +172,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let fleet = Arc::new(StoredFleet::new(store.clone(), sequence.clone(), Timestamp::now));
     let external = external(config, server.address());
     let oidc = oidc(config, &external)?;
-    let issuer = oidc.as_ref().map_or("", |oidc| oidc.provider.issuer().as_str());
-    let has_admins = oidc.as_ref().is_some_and(|oidc| oidc.admin_group.is_some());
-    let teams: Vec<_> = oidc.iter().flat_map(|oidc| &oidc.teams).map(|(_, team)| team.clone()).collect();
-    let now = Timestamp::now().as_millisecond();
-    let admins_by = if has_admins { issuer } else { "" };
-    store.keep_admins_of(admins_by, now).await.context("keep who is an admin by a group")?;
-    store.keep_teams_of(issuer, &teams, now).await.context("keep who is in which team by a group")?;
+    keep_groups(&store, oidc.as_ref()).await?;
     let console = Settings { external, store: store.clone(), retention, clock: Timestamp::now, oidc };
     let console = Console::new(fleet.clone(), console, stop.clone());
     if let Some(link) = console.first_link().await.context("make the link of the first account")? {
@@ -224,6 +200,43 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     drop(store);
     writing.finished().await;
     Ok(())
+}
+
+/// What reports are taken with.
+fn ingest(settings: &PlatformServer) -> IngestConfig {
+    let ingest = &settings.ingest;
+    IngestConfig {
+        max_body: ingest.max_body.len(),
+        max_unpacked: ingest.max_unpacked.len(),
+        body_timeout: *ingest.body_timeout,
+        runtime_requests: ingest.runtime_requests,
+        runtime_bytes: ingest.runtime_bytes.len(),
+        all_bytes: ingest.all_bytes.len(),
+    }
+}
+
+/// What is passed on to runtimes, and how.
+fn forward(settings: &PlatformServer, stop: &Shutdown) -> ForwardConfig {
+    let forward = &settings.forward;
+    ForwardConfig {
+        connect_timeout: *forward.connect_timeout,
+        timeout: *forward.timeout,
+        idle_timeout: *forward.idle_timeout,
+        concurrency: forward.concurrency,
+        refused: forward.refused_networks.iter().map(|network| network.0).collect(),
+        stop: stop.clone(),
+    }
+}
+
+/// Keeps who is an admin and in which team by groups of the provider; whoever is so by another one is it no more.
+async fn keep_groups(store: &Store, oidc: Option<&OidcSignIn>) -> anyhow::Result<()> {
+    let issuer = oidc.map_or("", |oidc| oidc.provider.issuer().as_str());
+    let has_admins = oidc.is_some_and(|oidc| oidc.admin_group.is_some());
+    let teams: Vec<_> = oidc.iter().flat_map(|oidc| &oidc.teams).map(|(_, team)| team.clone()).collect();
+    let now = Timestamp::now().as_millisecond();
+    let admins_by = if has_admins { issuer } else { "" };
+    store.keep_admins_of(admins_by, now).await.context("keep who is an admin by a group")?;
+    store.keep_teams_of(issuer, &teams, now).await.context("keep who is in which team by a group")
 }
 
 /// The provider by which people sign in, if one is set.

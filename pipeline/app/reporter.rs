@@ -28,11 +28,10 @@ use stages_resources::ResourceEnrichment;
 use stages_revision::over_bus::AnswerOverBus;
 use tokio::task::JoinSet;
 
-use super::applications::Applications;
 use super::dry_run::{DryRun, Writing};
 use super::judged::Judged;
 use super::routes::{self, Further};
-use super::{Following, VERSION, admin, build, change_revision, join, resources, traces};
+use super::{Following, VERSION, admin, applications, build, change_revision, join, resources, traces};
 use crate::config::{ChangesFrom, Config, Places, SourcesFrom, Target};
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
@@ -175,11 +174,7 @@ async fn applications(
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone(), unwatched: None };
-    let source = build::watch(config)
-        .build(Applications { redactor: redactor.clone() }, deps)
-        .await
-        .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+    let source = applications::watch(config, redactor.clone(), seen.clone(), meter.clone()).await?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
     let asks = bus.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
     let has_clones = config.reporter.sources.asks(SourcesFrom::Here).is_some()
@@ -235,26 +230,7 @@ impl Reporter {
         let (dry, writing) = if dry_run { Some(DryRun::start(stop.clone())?).unzip() } else { (None, None) };
         let own = role.settings(config)?;
         let engine_config = run::Config { kind_limits: own.kind_limits, ..build::engine(config) };
-        // Shards that come and go are nobody's at first.
-        let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
-        let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
-        let metrics = Metrics::new(&MetricsConfig {
-            compat: config.metrics.compat,
-            shards: engine_config.sharding.shards().get(),
-            stages: vec![stages_kube::labels::LABELS, own.labels, stages_report::labels::LABELS],
-            ..MetricsConfig::new(owned.iter().copied(), VERSION)
-        });
-        let limits = HealthLimits {
-            lane_stuck: own.attempt_time + SLACK,
-            settings: own.settings_known_within,
-            ..HealthLimits::default()
-        };
-        let mut further = match own.has_further_routes {
-            true => Further::all(config, &owned, &limits, own.labels),
-            false => Vec::new(),
-        };
-        let health = Health::new(limits, owned, Instant::now());
-
+        let (metrics, health, mut further) = telemetry(config, &own, &engine_config);
         let meter: Arc<dyn Meter> = Arc::new(Judged::new(metrics.clone(), health.clone()));
         let mut services = JoinSet::new();
         let works = Arc::new(OnceLock::new());
@@ -282,16 +258,8 @@ impl Reporter {
             build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
         let acknowledged_by = build::acknowledged_by(&own.target, &server);
-        let (mut ledger, mut shared_key) = (None, None);
-        if let Some(connected) = &connected {
-            ledger = connected.ledger(config, &acknowledged_by).await?;
-            shared_key = connected.redaction_key(&places).await?;
-        }
-        let redactor = build::redactor(&places, shared_key).await?;
-        let ledger = match ledger {
-            Some(ledger) => ledger,
-            None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
-        };
+        let (ledger, redactor) =
+            ledger_and_redactor(config, &places, connected.as_ref(), acknowledged_by).await?;
         let counted = (meter.clone(), &metrics.registry());
         let Built { source, enrich, sink, resources, keys, argocd, answers, following } = match role {
             ReportingRole::Applications => {
@@ -458,6 +426,54 @@ async fn away(bus: Option<&JetStream>, stop: &Shutdown) {
         }
         tokio::time::sleep(BUS_ASKED_EVERY).await;
     }
+}
+
+/// Metrics and health of the first route, and the further routes with theirs.
+fn telemetry<'c>(
+    config: &'c Config,
+    own: &RoleSettings<'_>,
+    engine: &run::Config,
+) -> (Metrics, Health, Vec<Further<'c>>) {
+    // Shards that come and go are nobody's at first.
+    let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
+    let owned = if leased { Vec::new() } else { engine.owned.shards(engine.sharding) };
+    let metrics = Metrics::new(&MetricsConfig {
+        compat: config.metrics.compat,
+        shards: engine.sharding.shards().get(),
+        stages: vec![stages_kube::labels::LABELS, own.labels, stages_report::labels::LABELS],
+        ..MetricsConfig::new(owned.iter().copied(), VERSION)
+    });
+    let limits = HealthLimits {
+        lane_stuck: own.attempt_time + SLACK,
+        settings: own.settings_known_within,
+        ..HealthLimits::default()
+    };
+    let further = match own.has_further_routes {
+        true => Further::all(config, &owned, &limits, own.labels),
+        false => Vec::new(),
+    };
+    (metrics, Health::new(limits, owned, Instant::now()), further)
+}
+
+/// The ledger, and what takes secrets out by the redaction key: on the bus, where replicas share them there, or in this process's
+/// own places.
+async fn ledger_and_redactor(
+    config: &Config,
+    places: &Places,
+    connected: Option<&join::Connected<'_>>,
+    acknowledged_by: String,
+) -> anyhow::Result<(Ledger, Redactor)> {
+    let (mut ledger, mut shared_key) = (None, None);
+    if let Some(connected) = connected {
+        ledger = connected.ledger(config, &acknowledged_by).await?;
+        shared_key = connected.redaction_key(places).await?;
+    }
+    let redactor = build::redactor(places, shared_key).await?;
+    let ledger = match ledger {
+        Some(ledger) => ledger,
+        None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
+    };
+    Ok((ledger, redactor))
 }
 
 /// Listens where the settings say so.

@@ -73,17 +73,12 @@ pub(super) async fn library(
 
 /// Where versions stand, as the platform says.
 async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
-    let platform = &config.platform;
-    let token = build::token(&platform.token()).context("the token of the platform")?;
+    let token = build::token(&config.platform.token()).context("the token of the platform")?;
     let token = token.context(
         "no token for the platform, which sourceServer.versions.askPlatform asks: set platform.tokenFile",
     )?;
-    let url = platform.url.as_ref().context("platform.url is not set")?;
-    let http = stages_client::Config {
-        ca_file: platform.ca_file.clone(),
-        insecure_skip_verify: platform.insecure,
-        ..stages_client::Config::new(*config.source_server.timeout / 2, 1 << 20)
-    };
+    let url = build::platform_url(config)?;
+    let http = build::platform_http(config, *config.source_server.timeout / 2, 1 << 20);
     let client = http.build(Target::new(url.as_str(), "")?).await.context("reach the platform")?;
     Ok(PromotionTemplates::new(client, token))
 }

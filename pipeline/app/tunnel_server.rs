@@ -9,6 +9,7 @@ use prometheus::Registry;
 use stages_tunnel::{Anybody, Credentials, CredentialsFile, PlatformCredentials};
 
 use super::board::Tunnels;
+use super::build;
 use super::pages::Pages;
 use crate::cli::TunnelServerArgs;
 use crate::config::{Config, Variables};
@@ -62,13 +63,8 @@ async fn credentials(config: &Config, is_single: bool) -> anyhow::Result<Arc<dyn
         return Ok(Arc::new(CredentialsFile::open(path).await?));
     }
     if settings.ask_platform {
-        let platform = &config.platform;
-        let url = platform.url.as_ref().context("platform.url is not set")?;
-        let trust = stages_client::Config {
-            ca_file: platform.ca_file.clone(),
-            insecure_skip_verify: platform.insecure,
-            ..stages_client::Config::new(*platform.timeout, 0)
-        };
+        let url = build::platform_url(config)?;
+        let trust = build::platform_http(config, *config.platform.timeout, 0);
         return Ok(Arc::new(PlatformCredentials::new(url.as_str(), trust).await?));
     }
     let is_own = settings.listen.is_some_and(|address| address.ip().is_loopback());

@@ -29,6 +29,19 @@ pub(crate) fn block_on(answer: impl Future<Output = anyhow::Result<ExitCode>>) -
     }
 }
 
+/// Follows something until Ctrl-C, which is no failure.
+///
+/// # Errors
+/// The error of what is followed.
+pub(crate) async fn until_interrupted(
+    followed: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    tokio::select! {
+        ended = followed => ended,
+        _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
+    }
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -92,8 +92,7 @@ impl State {
             (SocketPlace::Path(path), _) => Some(path.clone()),
             (SocketPlace::Auto, Some(directory)) => Some(directory.join(&self.socket_name)),
             (SocketPlace::Auto, None) => {
-                let found = self.directories.iter().find(|directory| writable(directory).is_ok());
-                found.map(|directory| directory.join(&self.socket_name))
+                self.writable_directory().map(|directory| directory.join(&self.socket_name))
             }
         };
         let key = self.key_file.clone().or(beside);
@@ -110,11 +109,15 @@ impl State {
                 Ok(path.clone())
             }
             None => {
-                let found = self.directories.iter().find(|directory| writable(directory).is_ok());
-                let directory = found.with_context(|| refused(&self.directories))?;
+                let directory = self.writable_directory().with_context(|| refused(&self.directories))?;
                 Ok(directory.join(&self.ledger_name))
             }
         }
+    }
+
+    /// The best directory that can be written to; it is made where there is none.
+    fn writable_directory(&self) -> Option<&PathBuf> {
+        self.directories.iter().find(|directory| writable(directory).is_ok())
     }
 
     /// The file of a further route's ledger, beside that of the first; blocking, for the start.
@@ -127,14 +130,11 @@ impl State {
 
     /// Finds, and makes, the state directory for what is durable; blocking, for the start.
     pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
-        let found = self.directories.iter().find(|directory| writable(directory).is_ok());
-        let names =
-            || self.directories.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>();
-        found.cloned().with_context(|| {
-            let names = names().join(" or ");
+        self.writable_directory().cloned().with_context(|| {
             format!(
-                "keep the store in {names}: set state.directory to a directory that can be written to, or \
-                 platformServer.store.path to a file in one"
+                "keep the store in {}: set state.directory to a directory that can be written to, or \
+                 platformServer.store.path to a file in one",
+                either(&self.directories)
             )
         })
     }
@@ -154,12 +154,17 @@ impl State {
 }
 
 fn refused(directories: &[PathBuf]) -> String {
-    let names: Vec<String> = directories.iter().map(|directory| directory.display().to_string()).collect();
     format!(
         "keep the ledger in {}: set state.directory to a directory that can be written to, or \
          reporter.ledger.storage to memory",
-        names.join(" or ")
+        either(directories)
     )
+}
+
+/// Places for a message: one or another.
+pub(crate) fn either(places: &[PathBuf]) -> String {
+    let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    names.join(" or ")
 }
 
 /// Makes the directory, for its owner alone, and tries to write in it.

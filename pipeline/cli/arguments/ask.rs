@@ -9,6 +9,7 @@ use pipeline_core::{Key, read_duration};
 use pipeline_http::admin::wire::{Since, Step};
 use pipeline_ownership::sharding::preview::{MOST_SHARDS, REPLICAS, Way};
 
+use super::given;
 use crate::config::Given;
 
 const EXPLAIN: &str = "\
@@ -292,9 +293,7 @@ pub(crate) struct RouteArgs {
 impl ReporterArgs {
     /// What the flags say of the settings.
     pub(crate) fn given(&self) -> Given {
-        let state = self.state.iter();
-        let flags = state.map(|text| ("state.directory".to_owned(), "--state".to_owned(), text.clone()));
-        Given { file: self.config.clone(), flags: flags.collect() }
+        given(&self.config, &[], &[], &[("state.directory", "--state", &self.state)])
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::ask::app;
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 use pipeline_bus::REPORTS;
@@ -112,8 +113,6 @@ pub(crate) struct BusArgs {
 impl BusArgs {
     /// What the flags say of the settings.
     pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let bus = self.bus.iter().map(|text| ("bus.url".to_owned(), "--bus".to_owned(), text.clone()));
-        Given { file: self.config.clone(), flags: set.chain(bus).collect() }
+        given(&self.config, &[], &self.set, &[("bus.url", "--bus", &self.bus)])
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 
@@ -127,10 +128,7 @@ pub(crate) struct SettingsArgs {
 
 impl SettingsArgs {
     pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let state =
-            self.state.iter().map(|text| ("state.directory".to_owned(), "--state".to_owned(), text.clone()));
-        Given { file: self.config.clone(), flags: set.chain(state).collect() }
+        given(&self.config, &[], &self.set, &[("state.directory", "--state", &self.state)])
     }
 }
 

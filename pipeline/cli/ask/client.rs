@@ -1,6 +1,6 @@
 //! The connection to a running reporter: found by its settings, or where the command line says.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ impl Reporter {
                     "admin.socket and admin.address are both empty: the reporter of these settings cannot be asked"
                 )
             }
-            None => Err(nobody(&places(&sockets))),
+            None => Err(nobody(&config::either(&sockets))),
         }
     }
 
@@ -327,9 +327,4 @@ fn of_settings(config: &Config) -> Option<Token> {
         config::Token::File(path) => Some(Token::file(path)),
         config::Token::None | config::Token::Secret { .. } => None,
     }
-}
-
-fn places(sockets: &[PathBuf]) -> String {
-    let names: Vec<String> = sockets.iter().map(|socket| socket.display().to_string()).collect();
-    names.join(" or ")
 }

@@ -8,7 +8,7 @@ use pipeline_http::admin::wire::{AckedState, Counted, Explained, Parked, Standin
 use super::client::Reporter;
 use super::print;
 use super::sentence::sentence;
-use super::show::{ago, between, count, span, table, word};
+use super::show::{ago, between, count, property_table, span, table, word};
 
 /// Asks the reporter, and prints what it explains.
 pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::Result<ExitCode> {
@@ -39,8 +39,7 @@ pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
         ("trace", trace(explained)),
         ("parked", explained.parked.as_ref().map_or_else(|| "no".to_owned(), |it| parked(it, route))),
     ];
-    let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
-    let mut text = table(2, &[], &facts) + "\n";
+    let mut text = property_table(facts) + "\n";
     if explained.steps.is_empty() {
         return text
             + " no step is remembered: nothing happened since the reporter started, or it was long ago\n";

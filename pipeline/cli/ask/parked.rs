@@ -6,7 +6,7 @@ use pipeline_http::admin::wire::{Counted, Parked, ParkedList};
 use reqwest::Method;
 
 use super::client::Reporter;
-use super::show::{ago, count, table, word};
+use super::show::{ago, count, property_table, table, word};
 use super::{complain, print, say};
 use crate::cli::ParkedCommand;
 use crate::config::Variables;
@@ -114,8 +114,7 @@ fn one(parked: &Parked) -> String {
         ("resourceVersion", parked.version.to_string()),
         ("uid", parked.uid.clone().unwrap_or_else(|| "not known".to_owned())),
     ];
-    let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
-    let mut text = table(2, &[], &facts) + "\n";
+    let mut text = property_table(facts) + "\n";
     if parked.refused.is_empty() {
         return text + " it did not come to a report\n";
     }

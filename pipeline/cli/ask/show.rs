@@ -23,6 +23,11 @@ pub(crate) fn table(texts: usize, header: &[&str], rows: &[Vec<String>]) -> Stri
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
+/// A table of properties, each behind its name.
+pub(super) fn property_table<const N: usize>(properties: [(&str, String); N]) -> String {
+    table(2, &[], &properties.map(|(name, text)| vec![name.to_owned(), text]))
+}
+
 /// A span of time in the unit that suits it.
 pub(super) fn span(seconds: f64) -> String {
     let seconds = seconds.max(0.0);

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::client::Reporter;
 use super::say;
-use super::show::{count, size, span, table, word};
+use super::show::{count, property_table, size, span, table, word};
+use crate::cli::until_interrupted;
 
 /// How often the status is asked again.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -65,18 +66,13 @@ pub(super) async fn run(reporter: &Reporter, watch: bool, json: bool) -> anyhow:
         return Ok(ExitCode::SUCCESS);
     }
     let before = if std::io::stdout().is_terminal() && !json { CLEAR } else { "" };
-    let looking = async {
+    until_interrupted(async {
         loop {
-            if let Err(error) = show(reporter, json, before).await {
-                break Err(error);
-            }
+            show(reporter, json, before).await?;
             tokio::time::sleep(INTERVAL).await;
         }
-    };
-    tokio::select! {
-        ended = looking => ended,
-        _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
-    }
+    })
+    .await
 }
 
 async fn show(reporter: &Reporter, json: bool, before: &str) -> anyhow::Result<()> {
@@ -96,7 +92,6 @@ fn text(status: &Status) -> String {
         ("ledger", ledger(&status.ledger)),
         ("unreported", format!("for {} at most", span(status.total.oldest_unreported_seconds))),
     ];
-    let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
     let header = [
         "SHARD",
         "QUEUED",
@@ -115,7 +110,7 @@ fn text(status: &Status) -> String {
     if rows.len() > 1 {
         rows.push(figures(&status.total));
     }
-    table(2, &[], &facts) + "\n" + &table(1, &header, &rows)
+    property_table(facts) + "\n" + &table(1, &header, &rows)
 }
 
 fn ledger(ledger: &Ledger) -> String {

@@ -9,6 +9,7 @@ use super::client::Reporter;
 use super::say;
 use super::sentence::sentence;
 use super::show::count;
+use crate::cli::until_interrupted;
 
 /// The most bytes of a line, far above what a line has.
 const MAX_LINE: usize = 1 << 20;
@@ -29,10 +30,7 @@ pub(super) async fn run(
     wanted: &TailFilter<'_>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    tokio::select! {
-        ended = follow(reporter, wanted, json) => ended,
-        _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
-    }
+    until_interrupted(follow(reporter, wanted, json)).await
 }
 
 async fn follow(reporter: &Reporter, wanted: &TailFilter<'_>, json: bool) -> anyhow::Result<ExitCode> {

@@ -9,8 +9,8 @@ use pipeline_core::Timestamp;
 use serde::Serialize;
 
 use super::{BusConnection, say_json};
-use crate::cli::TapArgs;
 use crate::cli::ask::{complain, say};
+use crate::cli::{TapArgs, until_interrupted};
 
 /// What is shown of one message, without its payload.
 #[derive(Debug, Serialize)]
@@ -48,10 +48,7 @@ enum TappedContent {
 
 /// Follows until Ctrl-C, or until so many messages were shown as were asked for.
 pub(super) async fn run(connection: &BusConnection, asked: &TapArgs) -> anyhow::Result<ExitCode> {
-    tokio::select! {
-        ended = follow(connection, asked) => ended,
-        _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
-    }
+    until_interrupted(follow(connection, asked)).await
 }
 
 async fn follow(connection: &BusConnection, asked: &TapArgs) -> anyhow::Result<ExitCode> {

@@ -164,6 +164,12 @@ impl Event {
         matches!(self.change, Change::Deleted { .. })
     }
 
+    /// Whether it brings a fact or an end along, which a newer state need not show.
+    #[must_use]
+    pub fn must_be_told(&self) -> bool {
+        self.fact.is_some() || !self.coalesced.is_empty() || self.is_deleted()
+    }
+
     /// The JSON text of the object, if there is one.
     #[must_use]
     pub fn body(&self) -> Option<&Bytes> {

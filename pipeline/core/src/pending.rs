@@ -14,6 +14,12 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// The same, if it tells of anything.
+    #[must_use]
+    pub fn if_any(self) -> Option<Self> {
+        (!self.facts.is_empty() || !self.gone.is_empty()).then_some(self)
+    }
+
     /// The latest life that it tells of.
     #[must_use]
     pub fn latest(&self) -> Option<&Uid> {

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::controller::Controller;
 pub use self::hop::{Hop, Side, Verdict};
-use self::hop::{Hops, shown, text};
+use self::hop::{Hops, add_row, shown, text};
 use self::inside::{Entrance, Look};
 use self::outside::Place;
 pub use self::outside::{Upgraded, Visitor};
@@ -125,10 +125,7 @@ impl Access {
                     },
                 };
             }
-            let _ = writeln!(out, "  {:<10}  {}: {}", hop.verdict.name(), hop.hop, hop.found);
-            if !hop.todo.is_empty() {
-                let _ = writeln!(out, "              -> {}", hop.todo);
-            }
+            add_row(&mut out, (hop.hop.as_str(), hop.verdict), &hop.found, &hop.todo);
         }
         let _ = match self.failing() {
             Some(hop) => writeln!(out, "Begin with {}: {}.", hop.hop, hop.todo),

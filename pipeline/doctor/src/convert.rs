@@ -249,24 +249,11 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         // It means the same in both charts, or is this one's.
         _ if path.join(".") == to && to != "global.imagePullSecrets" && as_wanted(to, &value).is_none() => {}
         "global.imagePullSecrets" => {
-            let all = at(&converted.values, to).and_then(Json::as_array).into_iter().flatten();
-            let mut all: Vec<Json> = all.cloned().collect();
-            // Some charts take their names alone.
-            let more = value.as_array().into_iter().flatten().map(|one| match one {
-                Json::String(name) => serde_json::json!({ "name": name }),
-                one => one.clone(),
-            });
-            for one in more {
-                if !all.contains(&one) {
-                    all.push(one);
-                }
-            }
-            value = all.into();
+            value = pull_secrets(at(&converted.values, to), &value);
         }
-        "reporter.applicationNamespaces" => {
+        "reporter.applicationNamespaces" | "tunnelClient.allow" => {
             let text = node.text().unwrap_or_default();
-            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            value = names.collect();
+            value = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         }
         // The incumbent's is a host alone, and its servers speak frp.
         "tunnelClient.to" => {
@@ -295,10 +282,6 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         }
         _ if to.contains(".extraEnv.") && node.text().is_some_and(|text| text.contains("{{")) => {
             converted.note(path, node, TEMPLATE);
-        }
-        "tunnelClient.allow" => {
-            let text = node.text().unwrap_or_default();
-            value = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         }
         _ if to.ends_with("topologySpreadConstraints") => {
             let mut cut = false;
@@ -343,6 +326,22 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         None => value,
     };
     converted.put(path, to, value);
+}
+
+/// The Secrets that images are pulled with, and more of them, each once.
+fn pull_secrets(known: Option<&Json>, more: &Json) -> Json {
+    let mut all: Vec<Json> = known.and_then(Json::as_array).cloned().unwrap_or_default();
+    for one in more.as_array().into_iter().flatten() {
+        // Some charts take their names alone.
+        let one = match one {
+            Json::String(name) => serde_json::json!({ "name": name }),
+            one => one.clone(),
+        };
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all.into()
 }
 
 /// A level of logs by this program's name for it; those of others are written in either case, and some have more of them.

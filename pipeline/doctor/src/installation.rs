@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use self::pods::Pods;
 use crate::access::Verdict;
-use crate::access::hop::{list, shown, text};
+use crate::access::hop::{add_row, list, shown, text};
 use crate::rules::Cluster;
 
 /// What every object of the chart is labelled with, and where it says of which release it is.
@@ -243,14 +243,11 @@ impl Installation {
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
-        // Writing to a text cannot fail.
         for part in &self.parts {
-            let _ = writeln!(out, "  {:<10}  {}: {}", part.verdict.name(), part.part, part.found);
-            if !part.todo.is_empty() {
-                let _ = writeln!(out, "              -> {}", part.todo);
-            }
+            add_row(&mut out, (part.part.as_str(), part.verdict), &part.found, &part.todo);
         }
         let is = |verdict: Verdict| self.parts.iter().any(|part| part.verdict == verdict);
+        // Writing to a text cannot fail.
         let _ = match self.failing() {
             Some(part) => writeln!(out, "Begin with {}.", part.part),
             None if !self.is_seen() => {

@@ -226,28 +226,7 @@ fn one(
     tiers: Tiers,
     around: Around<'_>,
 ) -> Report {
-    let mut judged = Judged::new();
-    for (name, file) in files {
-        match file {
-            Ok(file) => {
-                let values = above::values(file, key);
-                judged.given.join(&values);
-                schema::check(&mut judged, &values);
-            }
-            Err(error) => judged.findings.push(Finding {
-                code: "GR0001",
-                severity: Severity::Error,
-                file: Some(name.as_str().into()),
-                line: error.line,
-                path: String::new(),
-                found: error.why.to_owned(),
-                wanted: "one YAML document that is a mapping".to_owned(),
-                meant: None,
-                todo: error.todo().to_owned(),
-            }),
-        }
-    }
-    judged.all.lay(&judged.given.clone());
+    let mut judged = read(files, key);
     let is_read = files.iter().all(|(_, file)| file.is_ok());
     // Of a file that cannot be read nobody knows what it would have given.
     if tiers.files && is_read {
@@ -261,24 +240,7 @@ fn one(
         typed::check(&mut judged);
         parts::check(&mut judged);
         doubtful::check(&mut judged);
-        // Of each component, as the chart has them.
-        let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
-        for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {
-            let Some(given) = judged.given.at(group).map(Node::json) else { continue };
-            for (path, why) in (around.settings)(&given) {
-                let path = format!("{group}.{path}");
-                judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
-            }
-        }
-        for (path, setting) in SETTINGS {
-            let given = judged.given.at(path).map(Node::json).filter(|given| !given.is_null());
-            let Some(given) = given else { continue };
-            let settings = setting.rsplit('.').fold(given, |below, key| serde_json::json!({ key: below }));
-            for (at, why) in (around.settings)(&settings) {
-                let path = format!("{path}{}", at.strip_prefix(setting).unwrap_or_default());
-                judged.error("GR0067", &path, &why, "gitops-runtime config print shows what each setting is");
-            }
-        }
+        check_settings(&mut judged, around.settings);
     } else if !tiers.files {
         judged.findings.clear();
     }
@@ -303,6 +265,55 @@ fn one(
     let codes = BEYOND.iter().copied().chain(others);
     let unmeasured = codes.filter_map(|code| judged.unmeasured(code, tiers, known, &asked)).collect();
     Report { findings: judged.findings, unmeasured }
+}
+
+/// What the files give, later over earlier, with what the schema says of each.
+fn read(files: &[(String, Result<File, Unreadable>)], key: Option<&str>) -> Judged {
+    let mut judged = Judged::new();
+    for (name, file) in files {
+        match file {
+            Ok(file) => {
+                let values = above::values(file, key);
+                judged.given.join(&values);
+                schema::check(&mut judged, &values);
+            }
+            Err(error) => judged.findings.push(Finding {
+                code: "GR0001",
+                severity: Severity::Error,
+                file: Some(name.as_str().into()),
+                line: error.line,
+                path: String::new(),
+                found: error.why.to_owned(),
+                wanted: "one YAML document that is a mapping".to_owned(),
+                meant: None,
+                todo: error.todo().to_owned(),
+            }),
+        }
+    }
+    judged.all.lay(&judged.given.clone());
+    judged
+}
+
+/// Has the program's own settings checked that values hold.
+fn check_settings(judged: &mut Judged, check: &dyn Fn(&serde_json::Value) -> Vec<(String, String)>) {
+    // Of each component, as the chart has them.
+    let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
+    for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {
+        let Some(given) = judged.given.at(group).map(Node::json) else { continue };
+        for (path, why) in check(&given) {
+            let path = format!("{group}.{path}");
+            judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
+        }
+    }
+    for (path, setting) in SETTINGS {
+        let given = judged.given.at(path).map(Node::json).filter(|given| !given.is_null());
+        let Some(given) = given else { continue };
+        let settings = setting.rsplit('.').fold(given, |below, key| serde_json::json!({ key: below }));
+        for (at, why) in check(&settings) {
+            let path = format!("{path}{}", at.strip_prefix(setting).unwrap_or_default());
+            judged.error("GR0067", &path, &why, "gitops-runtime config print shows what each setting is");
+        }
+    }
 }
 
 /// What there was to measure with: a cluster and a network that can be asked, and values that can be read.
@@ -338,6 +349,11 @@ impl Judged {
 
     fn truth(&self, path: &str) -> bool {
         self.at(path).is_some_and(|node| node.value == Value::Bool(true))
+    }
+
+    /// Whether a group of values is switched on: a component runs, as far as its own switch says.
+    fn is_on(&self, group: &str) -> bool {
+        self.truth(&format!("{group}.enabled"))
     }
 
     /// A number, also where it was given as a text.

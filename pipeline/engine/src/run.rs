@@ -6,6 +6,7 @@
 //! finds what differs
 
 mod answers;
+mod background;
 mod config;
 mod done;
 mod feed;
@@ -32,7 +33,7 @@ use futures::future::join_all;
 use pipeline_core::{LaneCounts, Service, Shutdown, StageError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use config::Config;
@@ -49,7 +50,6 @@ use feed::Feed;
 use handle::Inner;
 use pipeline_bus::{Bus, Delivered, Durable, durables};
 use pipeline_ledger::{Ledger, LedgerError, Origin};
-use pipeline_observe::health::Link;
 use pipeline_ownership::{Driven, Fence};
 pub(crate) use running_shards::RunningShards;
 use running_shards::ShardHandle;
@@ -67,12 +67,6 @@ const TRACES: usize = 1024;
 const COMMANDS: usize = 64;
 /// A source is told to stop together with the shards; when those have ended it gets this much longer.
 const SOURCE_END: Duration = Duration::from_secs(1);
-/// How often the ledger's figures are taken.
-const FIGURES: Duration = Duration::from_secs(1);
-/// How often it is looked whether the bus is there.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often it is looked whether it is the bus that it was.
-const LOOK_AT_BUS: Duration = Duration::from_secs(10);
 /// The last acknowledgements are given within this time, or given up.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -269,8 +263,8 @@ impl Engine {
             let RunningRoute { shared, handle, desk, digest, .. } = route;
             say_origin(&shared.ledger);
             ledgers.push(shared.ledger.clone());
-            beside.push(spawn(figures(shared.clone(), aside.clone())));
-            beside.push(spawn(credentials(shared.clone(), aside.clone())));
+            beside.push(spawn(background::figures(shared.clone(), aside.clone())));
+            beside.push(spawn(background::credentials(shared.clone(), aside.clone())));
             if let Some(every) = *digest {
                 let watch = divergence::watch(shared.clone(), config, handle.clone(), every, aside.clone());
                 beside.push(spawn(watch));
@@ -313,7 +307,8 @@ async fn work(
         () = stop.cancelled() => return Ok(()),
         () = bus.ready(all_durables(&pipelines, sharding.shards().get())) => {}
     }
-    let linked = (!bus.is_lossless()).then(|| [spawn(link(bus.clone(), shared)), spawn(look(bus.clone()))]);
+    let linked = (!bus.is_lossless())
+        .then(|| [spawn(background::link(bus.clone(), shared)), spawn(background::look(bus.clone()))]);
     let (ended, worked_off) = (stop.child_token(), Shutdown::new());
     let (watches, watched) = watch::channel(false);
     let claims = watch::Sender::default();
@@ -431,27 +426,6 @@ async fn for_good(
     }
 }
 
-/// Tells health how the bus is connected with.
-async fn link(bus: Arc<dyn Bus>, routes: Vec<Arc<Shared>>) {
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        look.tick().await;
-        let link = if bus.is_connected() { Link::Whole } else { Link::Away };
-        routes.iter().for_each(|shared| shared.health.bus(link, std::time::Instant::now()));
-    }
-}
-
-/// Looks whether what stands on the bus was lost: whoever consumes it hears of that alone, and what nobody consumes nobody misses.
-async fn look(bus: Arc<dyn Bus>) {
-    loop {
-        tokio::time::sleep(LOOK_AT_BUS).await;
-        if bus.is_connected() {
-            bus.look().await;
-        }
-    }
-}
-
 /// Places for so many reports on their way.
 fn places(reports: Option<NonZeroU32>) -> Semaphore {
     let places = reports.and_then(|reports| usize::try_from(reports.get()).ok());
@@ -493,41 +467,6 @@ impl fmt::Debug for Engine {
 /// Runs a task that ends with whoever waits for it.
 fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> AbortOnDropHandle<T> {
     AbortOnDropHandle::new(tokio::spawn(task))
-}
-
-/// Passes on what changes by itself: the ledger's figures and the circuit.
-async fn figures(shared: Arc<Shared>, stop: Shutdown) {
-    let mut circuit = shared.breaker.watch();
-    let mut tick = interval(FIGURES);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = tick.tick() => {
-                let status = shared.ledger.status();
-                shared.metrics.ledger(&status);
-                shared.health.ledger(&status);
-            }
-            Ok(()) = circuit.changed() => {
-                let shown = *circuit.borrow_and_update();
-                shared.metrics.circuit(shown);
-                shared.health.circuit(shown, std::time::Instant::now());
-            }
-        }
-    }
-}
-
-/// Tries an open circuit at once when the sink's token has changed.
-async fn credentials(shared: Arc<Shared>, stop: Shutdown) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = shared.sink.credentials_changed() => {
-                tracing::info!(sink = shared.sink.name(), "the sink's credentials have changed");
-                shared.breaker.hasten(shared.now());
-            }
-        }
-    }
 }
 
 /// A ledger that was lost makes everything unreported, which is said once. The resend needs no pace of its own: each

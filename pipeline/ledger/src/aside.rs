@@ -79,8 +79,11 @@ pub(super) fn make_private(path: &Path) -> std::io::Result<()> {
 
 /// Makes a new or renamed name outlive a power loss.
 pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    std::fs::File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Renames a corrupt file to `<name>.corrupt-<time>` and forgets the oldest of such files.
@@ -95,10 +98,9 @@ pub(super) fn set_aside(path: &Path) -> Result<PathBuf, LedgerError> {
     std::fs::rename(path, &aside).map_err(failed)?;
     sync_folder(path).map_err(failed)?;
 
-    let folder = aside.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let prefix = name("");
     let (Some(prefix), Ok(entries)) =
-        (prefix.file_name().map(|name| name.as_encoded_bytes()), folder.read_dir())
+        (prefix.file_name().map(|name| name.as_encoded_bytes()), folder_of(&aside).read_dir())
     else {
         return Ok(aside);
     };

@@ -169,7 +169,7 @@ impl State {
             .facts
             .retain(|(uid, _, fact)| !self.has_ended(key, uid) && !self.was_reported(key, uid, fact));
         pending.gone.retain(|(uid, _)| !self.has_ended(key, uid));
-        (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
+        pending.if_any()
     }
 
     /// Takes what was reported out of the journal; returns whether that moved.

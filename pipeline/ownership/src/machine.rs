@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::input::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 use super::mine::{HeldLease, Mine, Pending, Work};
 use super::view::{Record, View};
-use super::{Config, Lease, LeaseWrite, Replica, Shown, place_allowed};
+use super::{Config, LeaseWrite, Replica, Shown, place_allowed};
 
 /// What one replica owns, and what it does about that: a pure state machine.
 ///
@@ -206,65 +206,82 @@ impl Ownership {
     }
 
     fn answered(&mut self, request: Request, shard: u32, answer: LeaseWrite, actions: &mut Vec<Action>) {
-        let now = self.now;
-        let record = |lease: Lease, revision| Record { epoch: lease.epoch, owner: lease.owner, revision };
         match self.shards.get(shard as usize).copied() {
             Some(Mine::Acquiring(pending, epoch)) if pending.request == request => {
-                self.shards[shard as usize] = Mine::No(now + self.config.tick);
-                match answer {
-                    LeaseWrite::Granted { revision } => {
-                        self.acquired(shard, pending, epoch, revision, actions);
-                    }
-                    LeaseWrite::Refused { current } => {
-                        self.shards[shard as usize] = Mine::No(now);
-                        self.view.current(
-                            shard,
-                            current.map(|(lease, revision)| record(lease, revision)),
-                            now,
-                        );
-                    }
-                    LeaseWrite::Failed => {}
-                }
+                self.answered_claim(shard, pending, epoch, answer, actions);
             }
-            Some(Mine::HeldLease(mut held))
-                if held.pending.is_some_and(|pending| pending.request == request) =>
-            {
-                let Some(pending) = held.pending.take() else { return };
-                let epoch = held.term.epoch;
-                match answer {
-                    LeaseWrite::Granted { revision } if pending.purpose == Purpose::Release => {
-                        self.shards[shard as usize] = Mine::No(now);
-                        self.view.current(shard, Some(Record { epoch, owner: None, revision }), now);
-                    }
-                    LeaseWrite::Granted { revision } => {
-                        held.revision = held.revision.max(revision);
-                        held.term.until = pending.sent + self.config.ttl;
-                        // What has drained meanwhile is given back at once.
-                        let drained = held.work == Work::Drained;
-                        held.next_write = if drained { now } else { pending.sent + self.config.renew };
-                        self.shards[shard as usize] = Mine::HeldLease(held);
-                        let owner = Some(self.me.clone());
-                        self.view.current(shard, Some(Record { epoch, owner, revision: held.revision }), now);
-                    }
-                    LeaseWrite::Refused { current } => {
-                        let current = current.map(|(lease, revision)| record(lease, revision));
-                        let moved = current.as_ref().is_some_and(|current| current.revision != held.revision);
-                        held.next_write = if moved { now } else { now + self.config.tick };
-                        if let Some(current) = &current {
-                            held.revision = current.revision;
-                        }
-                        self.shards[shard as usize] = Mine::HeldLease(held);
-                        self.view.current(shard, current, now);
-                        self.compare(shard, actions);
-                    }
-                    LeaseWrite::Failed => {
-                        held.next_write = now + self.config.tick;
-                        self.shards[shard as usize] = Mine::HeldLease(held);
-                    }
-                }
+            Some(Mine::HeldLease(HeldLease { pending: Some(pending), .. })) if pending.request == request => {
+                self.answered_holder(shard, pending, answer, actions);
             }
             // The answer to a write that was given up.
             _ => {}
+        }
+    }
+
+    /// Takes the answer to the write that claims a shard.
+    fn answered_claim(
+        &mut self,
+        shard: u32,
+        pending: Pending,
+        epoch: u64,
+        answer: LeaseWrite,
+        actions: &mut Vec<Action>,
+    ) {
+        let now = self.now;
+        self.shards[shard as usize] = Mine::No(now + self.config.tick);
+        match answer {
+            LeaseWrite::Granted { revision } => self.acquired(shard, pending, epoch, revision, actions),
+            LeaseWrite::Refused { current } => {
+                self.shards[shard as usize] = Mine::No(now);
+                let current = current.map(|(lease, revision)| Record::of(lease, revision));
+                self.view.current(shard, current, now);
+            }
+            LeaseWrite::Failed => {}
+        }
+    }
+
+    /// Takes the answer to the write that renews a held lease, or gives it back.
+    fn answered_holder(
+        &mut self,
+        shard: u32,
+        pending: Pending,
+        answer: LeaseWrite,
+        actions: &mut Vec<Action>,
+    ) {
+        let now = self.now;
+        let Some(Mine::HeldLease(mut held)) = self.shards.get(shard as usize).copied() else { return };
+        held.pending = None;
+        let epoch = held.term.epoch;
+        match answer {
+            LeaseWrite::Granted { revision } if pending.purpose == Purpose::Release => {
+                self.shards[shard as usize] = Mine::No(now);
+                self.view.current(shard, Some(Record { epoch, owner: None, revision }), now);
+            }
+            LeaseWrite::Granted { revision } => {
+                held.revision = held.revision.max(revision);
+                held.term.until = pending.sent + self.config.ttl;
+                // What has drained meanwhile is given back at once.
+                let drained = held.work == Work::Drained;
+                held.next_write = if drained { now } else { pending.sent + self.config.renew };
+                self.shards[shard as usize] = Mine::HeldLease(held);
+                let owner = Some(self.me.clone());
+                self.view.current(shard, Some(Record { epoch, owner, revision: held.revision }), now);
+            }
+            LeaseWrite::Refused { current } => {
+                let current = current.map(|(lease, revision)| Record::of(lease, revision));
+                let moved = current.as_ref().is_some_and(|current| current.revision != held.revision);
+                held.next_write = if moved { now } else { now + self.config.tick };
+                if let Some(current) = &current {
+                    held.revision = current.revision;
+                }
+                self.shards[shard as usize] = Mine::HeldLease(held);
+                self.view.current(shard, current, now);
+                self.compare(shard, actions);
+            }
+            LeaseWrite::Failed => {
+                held.next_write = now + self.config.tick;
+                self.shards[shard as usize] = Mine::HeldLease(held);
+            }
         }
     }
 

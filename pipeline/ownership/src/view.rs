@@ -15,6 +15,13 @@ pub(super) struct Record {
     pub(super) revision: u64,
 }
 
+impl Record {
+    /// What a lease says, written as this revision.
+    pub(super) fn of(lease: Lease, revision: u64) -> Self {
+        Self { epoch: lease.epoch, owner: lease.owner, revision }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct ObservedRecord {
     /// `None`: there is none.
@@ -71,7 +78,7 @@ impl View {
         for (lease, revision) in leases {
             // Of a shard that there is not, another configuration may have left a record.
             if let Some(record) = records.get_mut(lease.shard as usize) {
-                *record = Some(Record { epoch: lease.epoch, owner: lease.owner, revision });
+                *record = Some(Record::of(lease, revision));
             }
         }
         for (seen, record) in self.shards.iter_mut().zip(records) {
@@ -94,7 +101,7 @@ impl View {
     pub(super) fn lease(&mut self, lease: Lease, revision: u64, now: Duration) {
         let Some(seen) = self.shards.get_mut(lease.shard as usize) else { return };
         if seen.record.as_ref().is_none_or(|record| record.revision < revision) {
-            seen.take(Some(Record { epoch: lease.epoch, owner: lease.owner, revision }), now);
+            seen.take(Some(Record::of(lease, revision)), now);
         }
     }
 

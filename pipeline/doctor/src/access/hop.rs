@@ -1,5 +1,7 @@
 //! One step on the way between a visitor and a runtime, and what was found there.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -120,6 +122,15 @@ impl Hops {
     }
 }
 
+/// Adds to a table what was found of something, and what to do about it.
+pub(crate) fn add_row(table: &mut String, (name, verdict): (&str, Verdict), found: &str, todo: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(table, "  {:<10}  {name}: {found}", verdict.name());
+    if !todo.is_empty() {
+        let _ = writeln!(table, "              -> {todo}");
+    }
+}
+
 /// A text of an object, as it may be shown.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect()
@@ -128,6 +139,11 @@ pub(crate) fn shown(text: &str) -> String {
 /// The text at a pointer.
 pub(crate) fn text<'a>(object: &'a Json, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The text at a pointer, or another where there is none.
+pub(super) fn text_or<'a>(object: &'a Json, pointer: &str, otherwise: &'a str) -> &'a str {
+    Some(text(object, pointer)).filter(|text| !text.is_empty()).unwrap_or(otherwise)
 }
 
 /// The list at a pointer.

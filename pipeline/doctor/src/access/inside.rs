@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::controller::Controller;
-use super::hop::{Hops, is_name, list, shown, takes, text, texts};
+use super::hop::{Hops, is_name, list, shown, takes, text, text_or, texts};
 use super::outside::PROBE;
 use super::ways::{Ways, backends, destinations};
 use crate::rules::Cluster;
@@ -189,8 +189,7 @@ fn ingress(look: &Look<'_>, ingress: &Json, ports: &[Json], hops: &mut Hops) -> 
     let hop = format!("Ingress {}", text(ingress, "/metadata/name"));
     let before = hops.all.len();
     let annotation = text(ingress, "/metadata/annotations/kubernetes.io~1ingress.class");
-    let class =
-        Some(text(ingress, "/spec/ingressClassName")).filter(|name| !name.is_empty()).unwrap_or(annotation);
+    let class = text_or(ingress, "/spec/ingressClassName", annotation);
     let controller = class_of(look, class, annotation, &hop, hops);
     let rules = list(ingress, "/spec/rules");
     let of_host: Vec<&Json> = rules
@@ -219,9 +218,7 @@ fn ingress(look: &Look<'_>, ingress: &Json, ports: &[Json], hops: &mut Hops) -> 
     secured(look, ingress, controller, &hop, hops);
     let stated: Vec<String> = list(ingress, "/status/loadBalancer/ingress")
         .iter()
-        .map(|one| {
-            shown(Some(text(one, "/ip")).filter(|ip| !ip.is_empty()).unwrap_or(text(one, "/hostname")))
-        })
+        .map(|one| shown(text_or(one, "/ip", text(one, "/hostname"))))
         .filter(|address| !address.is_empty())
         .collect();
     if stated.is_empty() {
@@ -439,8 +436,7 @@ fn route(look: &Look<'_>, route: &Json, ports: &[Json], hops: &mut Hops) -> Vec<
     hops.fine_since(before, hop, "is taken up, and leads to the router");
     let mut stated = Vec::new();
     for parent in list(route, "/spec/parentRefs") {
-        let namespace =
-            Some(text(parent, "/namespace")).filter(|it| !it.is_empty()).unwrap_or(look.namespace);
+        let namespace = text_or(parent, "/namespace", look.namespace);
         let kind = text(parent, "/kind");
         if kind.is_empty() || kind == "Gateway" {
             stated.extend(gateway(look, namespace, text(parent, "/name"), hops));
@@ -449,19 +445,22 @@ fn route(look: &Look<'_>, route: &Json, ports: &[Json], hops: &mut Hops) -> Vec<
     stated
 }
 
+/// A Gateway of one group of the API, in the newest version that has it.
+fn find_gateway(look: &Look<'_>, group: &str, namespace: &str, name: &str) -> Result<Option<Json>, String> {
+    if !is_name(name) || !is_name(namespace) {
+        return Ok(None);
+    }
+    let at = |version: &str| format!("/apis/{group}/{version}/namespaces/{namespace}/gateways/{name}");
+    match look.cluster.get(&at("v1")) {
+        Ok(None) => look.cluster.get(&at("v1beta1")),
+        found => found,
+    }
+}
+
 /// Where a Gateway says that it is.
 fn gateway(look: &Look<'_>, namespace: &str, name: &str, hops: &mut Hops) -> Vec<String> {
     let hop = format!("Gateway {}", shown(name));
-    let at = |version: &str| {
-        format!("/apis/gateway.networking.k8s.io/{version}/namespaces/{namespace}/gateways/{name}")
-    };
-    let named = is_name(name) && is_name(namespace);
-    let found = if named { look.cluster.get(&at("v1")) } else { Ok(None) };
-    let found = match found {
-        Ok(None) if named => look.cluster.get(&at("v1beta1")),
-        found => found,
-    };
-    let found = match found {
+    let found = match find_gateway(look, "gateway.networking.k8s.io", namespace, name) {
         Ok(Some(found)) => found,
         Ok(None) => {
             let todo = "see kubectl get gateways --all-namespaces, and global.runtime.httpRoute.parentRefs";
@@ -506,9 +505,7 @@ fn virtual_service(look: &Look<'_>, service: &Json, ports: &[Json], hops: &mut H
     }
     let https = list(service, "/spec/http");
     let matches = || https.iter().flat_map(|http| list(http, "/match"));
-    let prefixes: Vec<&str> = matches()
-        .map(|one| Some(text(one, "/uri/prefix")).filter(|it| !it.is_empty()).unwrap_or("-"))
-        .collect();
+    let prefixes: Vec<&str> = matches().map(|one| text_or(one, "/uri/prefix", "-")).collect();
     if https.iter().all(|http| !list(http, "/match").is_empty()) {
         prefixed(&hop, &prefixes, hops);
     }
@@ -530,15 +527,7 @@ fn virtual_service(look: &Look<'_>, service: &Json, ports: &[Json], hops: &mut H
 
 fn istio_gateway(look: &Look<'_>, namespace: &str, name: &str, hops: &mut Hops) {
     let hop = format!("Gateway {}/{}", shown(namespace), shown(name));
-    let at =
-        |version: &str| format!("/apis/networking.istio.io/{version}/namespaces/{namespace}/gateways/{name}");
-    let named = is_name(name) && is_name(namespace);
-    let found = if named { look.cluster.get(&at("v1")) } else { Ok(None) };
-    let found = match found {
-        Ok(None) if named => look.cluster.get(&at("v1beta1")),
-        found => found,
-    };
-    match found {
+    match find_gateway(look, "networking.istio.io", namespace, name) {
         Ok(Some(found)) => {
             let of_host = |server: &&Json| texts(server, "/hosts").iter().any(|host| takes(host, look.host));
             let servers: Vec<&Json> = list(&found, "/spec/servers").iter().filter(of_host).collect();

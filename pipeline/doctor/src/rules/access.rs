@@ -9,11 +9,7 @@ const PLATFORM: &str = "https://g.codefresh.io";
 
 pub(super) fn check(judged: &mut Judged) {
     name(judged);
-    let ingress = judged.truth("global.runtime.ingress.enabled");
-    let route = judged.truth("global.runtime.httpRoute.enabled");
-    let mesh = judged.truth("global.runtime.virtualService.enabled");
-    let own = judged.truth("tunnelClient.enabled") && !judged.is_empty("tunnelClient.to");
-    let address = !judged.is_empty("global.runtime.ingressUrl");
+    let Ways { ingress, route, tunnel: own, mesh, address } = Ways::given(judged);
     // The other chart opens a tunnel where nothing else is said.
     let is_usual = judged.is_incumbent()
         && judged.at("tunnel-client.enabled").is_none()
@@ -21,39 +17,13 @@ pub(super) fn check(judged: &mut Judged) {
     let incumbent = (judged.truth("tunnel-client.enabled") || is_usual) && !ingress;
     let has_domain = !judged.is_empty("tunnelClient.domain");
     if ingress {
-        hosts(judged, "global.runtime.ingress.hosts", "GR0020");
-        if judged.is_empty("global.runtime.ingress.className") {
-            judged.error(
-                "GR0022",
-                "global.runtime.ingress.className",
-                "the name of an IngressClass",
-                "name one",
-            );
-        }
-        if judged.text("global.runtime.ingress.className") == "istio" {
-            let todo = "set global.runtime.virtualService with the host and its gateway, and ingress.enabled to false";
-            let wanted = "a VirtualService for Istio, whose Ingresses know no WebSockets";
-            judged.warning("GR0022", "global.runtime.ingress.className", wanted, todo);
-        }
+        check_ingress(judged);
     }
     if route {
-        hosts(judged, "global.runtime.httpRoute.hostnames", "GR0026");
-        if judged.is_empty("global.runtime.httpRoute.parentRefs") {
-            let wanted = "a list of Gateways, as [{name, namespace}]";
-            judged.error("GR0025", "global.runtime.httpRoute.parentRefs", wanted, "name the Gateway");
-        }
+        check_route(judged);
     }
     if mesh {
-        hosts(judged, "global.runtime.virtualService.hosts", "GR0029");
-        if judged.is_empty("global.runtime.virtualService.gateways") {
-            let path = "global.runtime.virtualService.gateways";
-            judged.error(
-                "GR0029",
-                path,
-                "a list of Gateways of Istio, as namespace/name",
-                "name the Gateway",
-            );
-        }
+        check_mesh(judged);
     }
     if own && !ingress && !route {
         tunnel(judged);
@@ -68,19 +38,7 @@ pub(super) fn check(judged: &mut Judged) {
     let address = address && (!own || has_domain);
     let ways = [ingress, route, own || incumbent, mesh, address].into_iter().filter(|way| *way).count();
     if ways == 0 {
-        let wanted =
-            "one of ingress.enabled, httpRoute.enabled, virtualService.enabled, ingressUrl, tunnelClient.to";
-        // The other chart opens a tunnel where nothing else is said.
-        let is_public = judged.text("global.codefresh.url").trim_end_matches('/') == PLATFORM;
-        let is_switched = judged.given.at("tunnelClient.enabled").is_some();
-        let todo = match !judged.is_empty("global.codefresh.accountId") && is_public && !is_switched {
-            true => {
-                "choose one, or run gitops-runtime values convert FILE on values of the incumbent's chart, which has a tunnel where \
-                 nothing is said; reports go out without any"
-            }
-            false => "choose one when the platform is to reach into the runtime; reports go out without it",
-        };
-        judged.told(Severity::Warning, "GR0024", RUNTIME, "none of them".to_owned(), wanted, todo);
+        no_way(judged);
     }
     if ways > 1 {
         let wanted =
@@ -90,18 +48,84 @@ pub(super) fn check(judged: &mut Judged) {
     server(judged);
 }
 
+fn check_ingress(judged: &mut Judged) {
+    hosts(judged, "global.runtime.ingress.hosts", "GR0020");
+    if judged.is_empty("global.runtime.ingress.className") {
+        judged.error("GR0022", "global.runtime.ingress.className", "the name of an IngressClass", "name one");
+    }
+    if judged.text("global.runtime.ingress.className") == "istio" {
+        let todo =
+            "set global.runtime.virtualService with the host and its gateway, and ingress.enabled to false";
+        let wanted = "a VirtualService for Istio, whose Ingresses know no WebSockets";
+        judged.warning("GR0022", "global.runtime.ingress.className", wanted, todo);
+    }
+}
+
+fn check_route(judged: &mut Judged) {
+    hosts(judged, "global.runtime.httpRoute.hostnames", "GR0026");
+    if judged.is_empty("global.runtime.httpRoute.parentRefs") {
+        let wanted = "a list of Gateways, as [{name, namespace}]";
+        judged.error("GR0025", "global.runtime.httpRoute.parentRefs", wanted, "name the Gateway");
+    }
+}
+
+fn check_mesh(judged: &mut Judged) {
+    hosts(judged, "global.runtime.virtualService.hosts", "GR0029");
+    if judged.is_empty("global.runtime.virtualService.gateways") {
+        let path = "global.runtime.virtualService.gateways";
+        judged.error("GR0029", path, "a list of Gateways of Istio, as namespace/name", "name the Gateway");
+    }
+}
+
+/// The platform cannot reach the runtime.
+fn no_way(judged: &mut Judged) {
+    let wanted =
+        "one of ingress.enabled, httpRoute.enabled, virtualService.enabled, ingressUrl, tunnelClient.to";
+    // The other chart opens a tunnel where nothing else is said.
+    let is_public = judged.text("global.codefresh.url").trim_end_matches('/') == PLATFORM;
+    let is_switched = judged.given.at("tunnelClient.enabled").is_some();
+    let todo = match !judged.is_empty("global.codefresh.accountId") && is_public && !is_switched {
+        true => {
+            "choose one, or run gitops-runtime values convert FILE on values of the incumbent's chart, which has a tunnel where \
+             nothing is said; reports go out without any"
+        }
+        false => "choose one when the platform is to reach into the runtime; reports go out without it",
+    };
+    judged.told(Severity::Warning, "GR0024", RUNTIME, "none of them".to_owned(), wanted, todo);
+}
+
+/// Which ways are given.
+struct Ways {
+    ingress: bool,
+    route: bool,
+    tunnel: bool,
+    mesh: bool,
+    address: bool,
+}
+
+impl Ways {
+    fn given(judged: &Judged) -> Self {
+        Self {
+            ingress: judged.is_on("global.runtime.ingress"),
+            route: judged.is_on("global.runtime.httpRoute"),
+            tunnel: judged.is_on("tunnelClient") && !judged.is_empty("tunnelClient.to"),
+            mesh: judged.is_on("global.runtime.virtualService"),
+            address: !judged.is_empty("global.runtime.ingressUrl"),
+        }
+    }
+}
+
 /// The way that the chart renders: the first that is given.
 pub(super) fn way(judged: &Judged) -> Option<&'static str> {
-    let tunnel = judged.truth("tunnelClient.enabled") && !judged.is_empty("tunnelClient.to");
-    [
-        ("ingress", judged.truth("global.runtime.ingress.enabled")),
-        ("httpRoute", judged.truth("global.runtime.httpRoute.enabled")),
+    let Ways { ingress, route, tunnel, mesh, address } = Ways::given(judged);
+    let ways = [
+        ("ingress", ingress),
+        ("httpRoute", route),
         ("tunnel", tunnel),
-        ("virtualService", judged.truth("global.runtime.virtualService.enabled")),
-        ("url", !judged.is_empty("global.runtime.ingressUrl")),
-    ]
-    .into_iter()
-    .find_map(|(way, given)| given.then_some(way))
+        ("virtualService", mesh),
+        ("url", address),
+    ];
+    ways.into_iter().find_map(|(way, given)| given.then_some(way))
 }
 
 fn account(judged: &mut Judged) {

@@ -119,7 +119,7 @@ fn namespaces(judged: &mut Judged) {
         ("resourceReporter", "resourceReporter.namespaces", reports),
         ("resourceReporter", "resourceReporter.config.resources.namespaces", reports),
     ] {
-        let runs = component.is_empty() || judged.truth(&format!("{component}.enabled"));
+        let runs = component.is_empty() || judged.is_on(component);
         if runs && !judged.is_empty(path) {
             judged.error("GR0064", path, "none with global.runtime.singleNamespace", todo);
         }
@@ -215,7 +215,7 @@ fn bus(judged: &mut Judged) {
         let number = |name: &str| judged.number(&format!("{group}.{name}"));
         let is_wrong =
             number("minReplicas").zip(number("maxReplicas")).is_some_and(|(least, most)| least > most);
-        if is_wrong && judged.truth(&format!("{group}.enabled")) {
+        if is_wrong && judged.is_on(group) {
             let path = format!("{group}.minReplicas");
             judged.error("GR0062", &path, "no more than maxReplicas", "lower it, or raise the other");
         }

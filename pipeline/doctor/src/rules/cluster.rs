@@ -126,11 +126,10 @@ fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             "install it, or use an Ingress",
         );
     }
-    let is_on = |group: &str| judged.truth(&format!("{group}.enabled"));
     let groups = [
-        ("global.runtime.httpRoute", is_on("global.runtime.httpRoute")),
-        ("platform.httpRoute", is_on("platform") && is_on("platform.httpRoute")),
-        ("tunnelServer.httpRoute", is_on("tunnelServer") && is_on("tunnelServer.httpRoute")),
+        ("global.runtime.httpRoute", judged.is_on("global.runtime.httpRoute")),
+        ("platform.httpRoute", judged.is_on("platform") && judged.is_on("platform.httpRoute")),
+        ("tunnelServer.httpRoute", judged.is_on("tunnelServer") && judged.is_on("tunnelServer.httpRoute")),
     ];
     for (group, _) in groups.into_iter().filter(|(_, is_on)| *is_on) {
         of_route(judged, place, group)?;
@@ -271,14 +270,13 @@ fn further_secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String>
 
 /// Whether what a Secret is given to is switched on.
 fn is_used(judged: &Judged, path: &str) -> bool {
-    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
     match path.split('.').next().unwrap_or_default() {
         "global" => !path.starts_with(GIT_CREDENTIALS),
         "nats" => judged.text("nats.mode") != "none",
         // Both redact by one key.
-        "reporter" => is_on("reporter") || is_on("resourceReporter"),
+        "reporter" => judged.is_on("reporter") || judged.is_on("resourceReporter"),
         "tunnelClient" => super::access::way(judged) == Some("tunnel"),
-        role => is_on(role),
+        role => judged.is_on(role),
     }
 }
 

@@ -48,11 +48,6 @@ pub(super) fn check(judged: &mut Judged) {
     to_fill_in(judged);
 }
 
-/// Whether a component runs, as far as its own switch says.
-fn is_on(judged: &Judged, group: &str) -> bool {
-    judged.truth(&format!("{group}.enabled"))
-}
-
 fn amounts(judged: &mut Judged) {
     let is_less = |judged: &Judged, path: &str| {
         judged.at(path).and_then(amount).is_some_and(|size| size > 0.0 && size < LEAST)
@@ -82,7 +77,7 @@ fn amounts(judged: &mut Judged) {
 
 fn scaled(judged: &mut Judged, group: &str) {
     let asks = |judged: &Judged, kind: &str| !judged.is_empty(&format!("{group}.resources.{kind}.cpu"));
-    let is_scaled = is_on(judged, group) && judged.truth(&format!("{group}.autoscaling.enabled"));
+    let is_scaled = judged.is_on(group) && judged.is_on(&format!("{group}.autoscaling"));
     // What is limited and not requested is requested up to its limit.
     if is_scaled && !asks(judged, "requests") && !asks(judged, "limits") {
         let wanted = "requests.cpu, by which an autoscaler measures the load";
@@ -93,7 +88,7 @@ fn scaled(judged: &mut Judged, group: &str) {
 
 /// How many replicas a component has at the least.
 fn replicas(judged: &Judged, group: &str) -> f64 {
-    let path = match judged.truth(&format!("{group}.autoscaling.enabled")) {
+    let path = match judged.is_on(&format!("{group}.autoscaling")) {
         true => format!("{group}.autoscaling.minReplicas"),
         false => format!("{group}.replicaCount"),
     };
@@ -103,7 +98,7 @@ fn replicas(judged: &Judged, group: &str) -> f64 {
 fn budget(judged: &mut Judged, group: &str) {
     let replicas = replicas(judged, group);
     let path = |key: &str| format!("{group}.pdb.{key}");
-    let is_there = is_on(judged, group) && (group != "tunnelClient" || !judged.is_empty("tunnelClient.to"));
+    let is_there = judged.is_on(group) && (group != "tunnelClient" || !judged.is_empty("tunnelClient.to"));
     if !is_there || !judged.truth(&path("enabled")) || replicas < 1.0 {
         return;
     }
@@ -139,14 +134,14 @@ fn share(node: &Node, replicas: f64) -> Option<f64> {
 
 /// What keeps its state on a volume, and whether it is there.
 pub(super) fn volumes(judged: &Judged) -> [(&'static str, bool); 5] {
-    let keeps = |group: &str| is_on(judged, group) && judged.truth(&format!("{group}.persistence.enabled"));
-    let on_file = is_on(judged, "platform") && judged.is_empty("platform.postgres.secretKeyRef");
+    let keeps = |group: &str| judged.is_on(group) && judged.is_on(&format!("{group}.persistence"));
+    let on_file = judged.is_on("platform") && judged.is_empty("platform.postgres.secretKeyRef");
     [
         ("reporter.persistence", keeps("reporter") && judged.text("nats.mode") == "none"),
         ("resourceReporter.persistence", keeps("resourceReporter")),
         ("changeRevision.persistence", keeps("changeRevision") && replicas(judged, "changeRevision") <= 1.0),
         ("platform.persistence", on_file),
-        ("platform.backup.persistence", on_file && judged.truth("platform.backup.enabled")),
+        ("platform.backup.persistence", on_file && judged.is_on("platform.backup")),
     ]
 }
 
@@ -209,7 +204,7 @@ fn account(judged: &mut Judged) {
     for of in WITH_ACCOUNT.into_iter().filter(|of| *of != "platform") {
         let (create, name) = (format!("{of}.serviceAccount.create"), format!("{of}.serviceAccount.name"));
         let is_default = judged.is_empty(&name) || judged.text(&name) == "default";
-        if is_on(judged, of) && !judged.truth(&create) && is_default {
+        if judged.is_on(of) && !judged.truth(&create) && is_default {
             let wanted = "an account of its own: the account default is that of every pod which names none";
             judged.warning("GR0086", &name, wanted, &format!("name one, or set {create} to true"));
         }
@@ -218,7 +213,7 @@ fn account(judged: &mut Judged) {
     for of in WITH_ACCOUNT {
         let (create, path) = (format!("{of}.serviceAccount.create"), format!("{of}.serviceAccount.name"));
         let name = judged.text(&path).to_owned();
-        if name.is_empty() || !is_on(judged, of) || !judged.truth(&create) {
+        if name.is_empty() || !judged.is_on(of) || !judged.truth(&create) {
             continue;
         }
         match made.iter().find(|(_, other)| *other == name) {

@@ -275,7 +275,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 /// Whether a text is the key of a label or of an annotation.
 pub(super) fn is_qualified(text: &str) -> bool {
     match text.split_once('/') {
-        Some((before, name)) => before.len() <= 253 && matches(SUBDOMAIN, before) && matches(SHORT, name),
+        Some((before, name)) => is_subdomain(before) && matches(SHORT, name),
         None => matches(SHORT, text),
     }
 }
@@ -376,18 +376,11 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
         Some((format!("the entry {}", plain(&found.0)), wanted.to_owned()))
     };
     match shape {
-        Shape::Name => text(
-            &|text| text.len() <= 253 && matches(SUBDOMAIN, text),
-            "a name of lower-case letters, digits, - and .",
-        ),
+        Shape::Name => text(&is_subdomain, "a name of lower-case letters, digits, - and ."),
         Shape::Names => {
-            let Value::List(items) = &node.value else { return None };
             // The schema tells of other types, and of nothing at all.
-            let is_name = |item: &Node| {
-                item.text()
-                    .is_none_or(|text| text.is_empty() || text.len() <= 253 && matches(SUBDOMAIN, text))
-            };
-            let number = items.iter().position(|item| !is_name(item))?;
+            let is_name = |item: &Node| item.text().is_none_or(|text| text.is_empty() || is_subdomain(text));
+            let number = wrong_item(node, is_name)?;
             Some((
                 format!("item {number} that is no name"),
                 "names of lower-case letters, digits, - and .".to_owned(),
@@ -452,29 +445,34 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             entries(&|key| known.contains(&key), &|value| matches!(value.value, Value::Map(_)), &wanted)
         }
         Shape::Items(known) => {
-            let Value::List(items) = &node.value else { return None };
-            let number = items.iter().position(|item| !known.takes(item))?;
+            let number = wrong_item(node, |item| known.takes(item))?;
             Some((format!("item {number} that is none of these"), known.wanted()))
         }
         Shape::Ports => {
-            let Value::List(items) = &node.value else { return None };
             let is_port = |item: &Node| match &item.value {
                 Value::Number(number) => number.as_i64().is_some_and(|port| (1..=65_535).contains(&port)),
                 // The schema tells of other types.
                 _ => true,
             };
-            let number = items.iter().position(|item| !is_port(item))?;
+            let number = wrong_item(node, is_port)?;
             Some((format!("item {number} that is no port"), "ports from 1 to 65535".to_owned()))
         }
     }
 }
 
+/// Which item of a list is the first that is not right.
+fn wrong_item(node: &Node, is_right: impl Fn(&Node) -> bool) -> Option<usize> {
+    node.items().iter().position(|item| !is_right(item))
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && matches(SUBDOMAIN, text)
+}
+
 fn is_tls(item: &Node) -> bool {
-    let is_name = |node: &Node| node.text().is_some_and(|text| text.len() <= 253 && matches(SUBDOMAIN, text));
-    let is_host = |node: &Node| {
-        let rest = node.text().map(|text| text.strip_prefix("*.").unwrap_or(text));
-        rest.is_some_and(|text| text.len() <= 253 && matches(SUBDOMAIN, text))
-    };
+    let is_name = |node: &Node| node.text().is_some_and(is_subdomain);
+    let is_host =
+        |node: &Node| node.text().is_some_and(|text| is_subdomain(text.strip_prefix("*.").unwrap_or(text)));
     let hosts = item.get("hosts").is_none_or(|hosts| match &hosts.value {
         Value::List(hosts) => hosts.iter().all(is_host),
         _ => false,

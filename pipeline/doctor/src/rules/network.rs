@@ -166,7 +166,7 @@ fn own_address(judged: &mut Judged, asking: &mut Asking<'_>) {
     };
     let at = |group: &str, hosts: &str| {
         let group = format!("global.runtime.{group}");
-        let is_on = judged.truth(&format!("{group}.enabled"));
+        let is_on = judged.is_on(&group);
         let host = first(&format!("{group}.{hosts}")).filter(|_| is_on)?;
         Some((format!("{group}.{hosts}"), format!("{}://{host}", judged.text(&format!("{group}.protocol")))))
     };

@@ -97,16 +97,12 @@ fn tell(judged: &mut Judged, verbs: &str, (scope, group, kinds): (Option<&str>, 
     judged.told(Severity::Error, "GR0103", "", found, "that right for who installs", todo);
 }
 
-fn is_on(judged: &Judged, group: &str) -> bool {
-    judged.truth(&format!("{group}.enabled"))
-}
-
 /// Whether the chart makes pods of a component.
 pub(super) fn runs(judged: &Judged, group: &str) -> bool {
     match group {
-        "router" => is_on(judged, group) && super::access::way(judged).is_some(),
+        "router" => judged.is_on(group) && super::access::way(judged).is_some(),
         "tunnelClient" => super::access::way(judged) == Some("tunnel"),
-        _ => is_on(judged, group),
+        _ => judged.is_on(group),
     }
 }
 
@@ -115,11 +111,11 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
     let way = super::access::way(judged);
     let runs = |group: &str| runs(judged, group);
     let runs_any = COMPONENTS.into_iter().any(runs);
-    let validates = is_on(judged, "validation");
+    let validates = judged.is_on("validation");
     let embeds = runs("reporter") && judged.text("nats.mode") == "embedded";
-    let is_limited = LIMITED.into_iter().any(|group| runs(group) && is_on(judged, &format!("{group}.pdb")));
+    let is_limited = LIMITED.into_iter().any(|group| runs(group) && judged.is_on(&format!("{group}.pdb")));
     let is_scaled =
-        SCALED.into_iter().any(|group| runs(group) && is_on(judged, &format!("{group}.autoscaling")));
+        SCALED.into_iter().any(|group| runs(group) && judged.is_on(&format!("{group}.autoscaling")));
     let has_account = validates
         || WITH_ACCOUNT
             .into_iter()
@@ -130,16 +126,16 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
     let is_led_to = |kind: &str| {
         ["platform", "tunnelServer"]
             .into_iter()
-            .any(|group| runs(group) && is_on(judged, &format!("{group}.{kind}")))
+            .any(|group| runs(group) && judged.is_on(&format!("{group}.{kind}")))
     };
     let (has_ingress, has_route) = (is_led_to("ingress"), is_led_to("httpRoute"));
     let backs_up = runs("platform")
-        && is_on(judged, "platform.backup")
+        && judged.is_on("platform.backup")
         && judged.is_empty("platform.postgres.secretKeyRef.name");
     let has_map = runs_any
         || validates
         || judged.truth("runtimeConfigMap.create")
-        || is_on(judged, "metrics.dashboards");
+        || judged.is_on("metrics.dashboards");
     let kinds = [
         // Helm keeps the release itself in one.
         ("", "secrets", true),
@@ -153,11 +149,11 @@ fn created(judged: &Judged) -> BTreeSet<(&'static str, &'static str)> {
         ("batch", "cronjobs", backs_up),
         ("batch", "jobs", validates),
         ("gateway.networking.k8s.io", "httproutes", has_route || is_led == Some("httpRoute")),
-        ("monitoring.coreos.com", "prometheusrules", is_on(judged, "metrics.rules")),
-        ("monitoring.coreos.com", "servicemonitors", runs_any && is_on(judged, "metrics.serviceMonitor")),
+        ("monitoring.coreos.com", "prometheusrules", judged.is_on("metrics.rules")),
+        ("monitoring.coreos.com", "servicemonitors", runs_any && judged.is_on("metrics.serviceMonitor")),
         ("networking.istio.io", "virtualservices", is_led == Some("virtualService")),
         ("networking.k8s.io", "ingresses", has_ingress || is_led == Some("ingress")),
-        ("networking.k8s.io", "networkpolicies", (runs_any || validates) && is_on(judged, "networkPolicy")),
+        ("networking.k8s.io", "networkpolicies", (runs_any || validates) && judged.is_on("networkPolicy")),
         ("policy", "poddisruptionbudgets", is_limited || embeds),
     ];
     kinds.into_iter().filter(|(.., is_made)| *is_made).map(|(group, kinds, _)| (group, kinds)).collect()

@@ -403,23 +403,12 @@ impl DirtyEntry {
     }
 
     fn deletions_of(&self, key: &Key, lives: Vec<(Uid, Version)>, observed: Timestamp) -> Vec<Event> {
-        let event = |(uid, version): (Uid, Version)| Event {
-            key: key.clone(),
-            version,
-            change: Change::Deleted { body: None },
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            cause: Cause::Read,
-            observed,
-            fact: None,
-            coalesced: self
-                .facts
-                .iter()
-                .filter(|kept| kept.uid == uid)
-                .map(|kept| kept.fact.clone())
-                .collect(),
-            trace: self.trace,
-            uid,
+        let event = |(uid, version): (Uid, Version)| {
+            let own = self.facts.iter().filter(|kept| kept.uid == uid);
+            let coalesced = own.map(|kept| kept.fact.clone()).collect();
+            let gone = Change::Deleted { body: None };
+            let event = Event::watched(key.clone(), uid, version, gone, observed);
+            Event { cause: Cause::Read, coalesced, trace: self.trace, ..event }
         };
         lives.into_iter().map(event).collect()
     }

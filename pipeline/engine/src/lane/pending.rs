@@ -10,7 +10,7 @@ use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
 use super::dirty_entry::{DirtyEntry, KEPT_FACTS, KEPT_LIVES, Load};
-use super::key_state::{Awaited, HeldEvent, KeyState};
+use super::key_state::{Awaited, KeyState};
 use super::take::charge;
 
 impl Lane {
@@ -30,10 +30,7 @@ impl Lane {
         for held in slot.queue.iter().rev().chain(&slot.running) {
             pending.gather(&held.event);
         }
-        let Gathered(mut pending) = pending;
-        if pending.facts.is_empty() && pending.gone.is_empty() {
-            return None;
-        }
+        let mut pending = pending.0.if_any()?;
         debug_assert!(self.may_be_pending(key), "what would be left unwritten");
         pending.facts.reverse();
         pending.gone.reverse();
@@ -45,11 +42,7 @@ impl Lane {
     #[must_use]
     pub fn may_be_pending(&self, key: &Key) -> bool {
         let Some(slot) = self.keys.get(key) else { return false };
-        let tells = |held: &HeldEvent| {
-            let event = &held.event;
-            event.fact.is_some() || !event.coalesced.is_empty() || event.is_deleted()
-        };
-        slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(tells)
+        slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(|held| held.event.must_be_told())
     }
 
     /// Goes on with what was journaled. Where it is `awaited` the watch shows more first, which is folded in: were it read at

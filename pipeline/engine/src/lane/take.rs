@@ -78,9 +78,7 @@ impl Lane {
             }
             Age::Overtaken => {
                 let event = slot.without_carried(event);
-                let shown = slot.shown.clone();
-                let hides = |fact: &Fact| !shown.as_ref().is_some_and(|shown| shown.is_same(fact));
-                if event.fact.as_ref().is_some_and(hides) || slot.dirty.is_some() {
+                if slot.hides_fact_of(&event) || slot.dirty.is_some() {
                     fold(slot, &event, now, &self.config, counts);
                 } else {
                     counts.coalesced += 1;
@@ -91,12 +89,7 @@ impl Lane {
                 let limited = slot.limited.is_some();
                 let dirty = slot.is_dirty() || limited || doubted;
                 if !dirty && has_room(slot, &event, &self.config, counts) {
-                    slot.saw(&event);
-                    slot.shown.clone_from(&event.fact);
-                    counts.queued += 1;
-                    let held = HeldEvent::new(event, now, false);
-                    counts.bytes += held.size;
-                    slot.queue.push_back(held);
+                    slot.enqueue(event, now, counts);
                 } else {
                     counts.overflowed += u64::from(!dirty);
                     #[cfg(test)]
@@ -184,6 +177,22 @@ impl KeyState {
         counts.dirty -= 1;
         self.retry = None;
         entry.join(Arc::make_mut(event));
+    }
+
+    /// Whether an event shows a fact that the newest one does not.
+    fn hides_fact_of(&self, event: &Event) -> bool {
+        let shown = |fact: &Fact| self.shown.as_ref().is_some_and(|shown| shown.is_same(fact));
+        event.fact.as_ref().is_some_and(|fact| !shown(fact))
+    }
+
+    /// Queues an event that the watch shows.
+    fn enqueue(&mut self, event: Arc<Event>, now: Duration, counts: &mut LaneCounts) {
+        self.saw(&event);
+        self.shown.clone_from(&event.fact);
+        counts.queued += 1;
+        let held = HeldEvent::new(event, now, false);
+        counts.bytes += held.size;
+        self.queue.push_back(held);
     }
 
     fn age(&self, event: &Event) -> Age {

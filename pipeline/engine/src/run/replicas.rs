@@ -10,13 +10,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use pipeline_core::Shutdown;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::shard_runner::{Ends, ShardRunner, leased};
 use super::{EngineError, Handle, Leases};
 use crate::verify::{VerifyError, VerifyOptions};
-use pipeline_ownership::{Driven, Order, Standing, StopHow};
+use pipeline_ownership::{Driven, Fence, Order, Refusal, Standing, StopHow};
 
 /// The owner of this shard watches for all.
 pub(super) const WATCHER: u32 = 0;
@@ -34,8 +34,6 @@ pub(super) async fn run(
     stop: Shutdown,
 ) -> Result<(), EngineError> {
     let Driven { mut orders, drained, refused, status, task } = leases.driven;
-    let mut terms = JoinSet::new();
-    let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
     let mut fenced = fences(&runners);
     let comparing = runners.iter().zip(handles).map(|(runner, handle)| {
         let (claims, made) = (runner.claims.subscribe(), runner.bus.made());
@@ -43,66 +41,101 @@ pub(super) async fn run(
     });
     let compared: Vec<_> = comparing.collect();
     let told = super::spawn(tell(status, runners.clone()));
+    let mut terms = Terms { runners, drained, refused, running: HashMap::new(), tasks: JoinSet::new() };
     loop {
         tokio::select! {
-            Some((runner, shards)) = fenced.next() => {
-                for shard in &shards {
-                    if let Some((epoch, ends)) = running.get(shard).filter(|(_, ends)| !ends.cut.is_cancelled()) {
-                        tracing::warn!(shard, epoch, "the ledger of this shard is another process's by now, or was lost");
-                        runner.shared.metrics.bus().fenced();
-                        ends.cut.cancel();
-                        ends.stop.cancel();
-                    }
-                }
-            }
+            Some((runner, shards)) = fenced.next() => terms.cut(&runner, &shards),
             order = orders.recv() => match order {
-                Some(Order::Start { shard, fence }) => {
-                    let (epoch, ends) = (fence.epoch(), Ends::default());
-                    tracing::debug!(shard, epoch, "a shard is this process's");
-                    running.insert(shard, (epoch, ends.clone()));
-                    let (runners, drained, refused) = (runners.clone(), drained.clone(), refused.clone());
-                    terms.spawn(async move {
-                        // An error in saying so means that the leases ended before.
-                        match leased(&runners, shard, fence, ends).await {
-                            Ok(()) => drop(drained.send((shard, epoch)).await),
-                            Err(why) => drop(refused.send((shard, epoch, why)).await),
-                        }
-                        (shard, epoch)
-                    });
-                }
-                Some(Order::Stop { shard, epoch, how }) => {
-                    match running.get(&shard) {
-                        Some((owned, ends)) if *owned == epoch => {
-                            tracing::debug!(shard, epoch, ?how, "a shard is given up");
-                            if how == StopHow::Now {
-                                ends.cut.cancel();
-                            }
-                            ends.stop.cancel();
-                        }
-                        // It has ended by itself; whoever asks is told that again.
-                        _ => drop(drained.send((shard, epoch)).await),
-                    }
-                }
+                Some(Order::Start { shard, fence }) => terms.start(shard, fence),
+                Some(Order::Stop { shard, epoch, how }) => terms.stop(shard, epoch, how).await,
                 None => break,
             },
-            Some(ended) = terms.join_next() => match ended {
-                Ok((shard, epoch)) => {
-                    if running.get(&shard).is_some_and(|(owned, _)| *owned == epoch) {
-                        running.remove(&shard);
-                    }
-                }
+            Some(ended) = terms.tasks.join_next() => match ended {
+                Ok((shard, epoch)) => terms.forget(shard, epoch),
                 Err(_) => return Err(EngineError::Shard),
             },
         }
     }
-    for (_, ends) in running.into_values() {
-        ends.cut.cancel();
-        ends.stop.cancel();
-    }
-    while terms.join_next().await.is_some() {}
+    terms.end().await;
     drop((compared, told));
     let ended = task.await;
     if stop.is_cancelled() && ended.is_ok() { Ok(()) } else { Err(EngineError::Leases) }
+}
+
+/// The terms of shards that are under way.
+struct Terms {
+    runners: Arc<[ShardRunner]>,
+    drained: mpsc::Sender<(u32, u64)>,
+    refused: mpsc::Sender<(u32, u64, Refusal)>,
+    /// The epoch of each shard, and what ends its term.
+    running: HashMap<u32, (u64, Ends)>,
+    tasks: JoinSet<(u32, u64)>,
+}
+
+impl Terms {
+    /// Begins the term of a shard.
+    fn start(&mut self, shard: u32, fence: Fence) {
+        let (epoch, ends) = (fence.epoch(), Ends::default());
+        tracing::debug!(shard, epoch, "a shard is this process's");
+        self.running.insert(shard, (epoch, ends.clone()));
+        let (runners, drained, refused) = (self.runners.clone(), self.drained.clone(), self.refused.clone());
+        self.tasks.spawn(async move {
+            // An error in saying so means that the leases ended before.
+            match leased(&runners, shard, fence, ends).await {
+                Ok(()) => drop(drained.send((shard, epoch)).await),
+                Err(why) => drop(refused.send((shard, epoch, why)).await),
+            }
+            (shard, epoch)
+        });
+    }
+
+    /// Ends the term of a shard as it is ordered.
+    async fn stop(&self, shard: u32, epoch: u64, how: StopHow) {
+        match self.running.get(&shard) {
+            Some((owned, ends)) if *owned == epoch => {
+                tracing::debug!(shard, epoch, ?how, "a shard is given up");
+                if how == StopHow::Now {
+                    ends.cut.cancel();
+                }
+                ends.stop.cancel();
+            }
+            // It has ended by itself; whoever asks is told that again.
+            _ => drop(self.drained.send((shard, epoch)).await),
+        }
+    }
+
+    /// Cuts off the terms of shards whose part of the ledger is not this process's any more.
+    fn cut(&self, runner: &ShardRunner, shards: &BTreeSet<u32>) {
+        for shard in shards {
+            if let Some((epoch, ends)) = self.running.get(shard).filter(|(_, ends)| !ends.cut.is_cancelled())
+            {
+                tracing::warn!(
+                    shard,
+                    epoch,
+                    "the ledger of this shard is another process's by now, or was lost"
+                );
+                runner.shared.metrics.bus().fenced();
+                ends.cut.cancel();
+                ends.stop.cancel();
+            }
+        }
+    }
+
+    /// A term has ended; another of the same shard may have begun since.
+    fn forget(&mut self, shard: u32, epoch: u64) {
+        if self.running.get(&shard).is_some_and(|(owned, _)| *owned == epoch) {
+            self.running.remove(&shard);
+        }
+    }
+
+    /// Cuts off all that is under way, and waits for it.
+    async fn end(&mut self) {
+        for (_, ends) in self.running.values() {
+            ends.cut.cancel();
+            ends.stop.cancel();
+        }
+        while self.tasks.join_next().await.is_some() {}
+    }
 }
 
 /// Compares everything with the cluster whenever another process has begun to watch, so that what happened between two

@@ -42,6 +42,19 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
+    /// Enriches the event, and tells what that called and what came of it.
+    async fn enrich(&mut self, known: Option<&Record>, attempt: &Attempt) -> Result<Enriched, StageError> {
+        let began = Instant::now();
+        let header = self.log.spans.as_ref().and_then(|spans| spans.traceparent());
+        let enriched = traced(header, self.shared.enrich.enrich(self.event, known, attempt)).await;
+        let calls = attempt.calls.take_ended();
+        self.enriched(began, &calls, &enriched);
+        self.fetched(calls);
+        let enriched = enriched.and_then(bounded)?;
+        self.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
+        Ok(enriched)
+    }
+
     fn tell(&mut self, step: Step) {
         let Event { key, version, trace, .. } = self.event;
         let moment = Moment { at: Timestamp::now(), version: *version, trace: *trace, step };
@@ -116,17 +129,10 @@ pub(super) async fn attempt(
     let event = untold.as_deref().unwrap_or(event);
     let mut teller = Teller { shared, shard, event, log };
     let attempt = Attempt { trying_for: start.trying_for, ..Attempt::at(Timestamp::now()) };
-    let began = Instant::now();
-    let header = teller.log.spans.as_ref().and_then(|spans| spans.traceparent());
-    let enriched = traced(header, shared.enrich.enrich(event, known.as_ref(), &attempt)).await;
-    let calls = attempt.calls.take_ended();
-    teller.enriched(began, &calls, &enriched);
-    teller.fetched(calls);
-    let enriched = match enriched.and_then(bounded) {
+    let enriched = match teller.enrich(known.as_ref(), &attempt).await {
         Ok(enriched) => enriched,
         Err(error) => return not_enriched(event, &error, &start.refused),
     };
-    teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
     let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
     let mut delivery = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now)
         .of_watched(start.watched);

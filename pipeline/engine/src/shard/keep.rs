@@ -103,7 +103,7 @@ fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     if let Some(known) = known {
         pending.facts.retain(|(uid, _, end)| *uid != known.uid || !known.reported_last(end));
     }
-    (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
+    pending.if_any()
 }
 
 /// When what is `due` is written: a little later at most, so that what is due one after the other wakes its shard once.

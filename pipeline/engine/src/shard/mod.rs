@@ -34,7 +34,7 @@ pub use command::{Explained, Moment};
 pub(crate) use ports::{Answers, BusAnswer, Ports, RecoveredWork};
 pub(crate) use shared::{AckedReport, Shared};
 
-use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
+use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult, Start};
 use crate::supervise::caught;
 use attempt::AttemptLog;
 use history::{History, Moments};
@@ -300,50 +300,52 @@ impl Shard {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Start(start) => {
-                    let (shared, shard) = (self.shared.clone(), self.number);
-                    let key = start.event.key.clone();
-                    let state = (start.event.uid.clone(), start.event.version);
-                    let fence = self.ports.fence.clone();
-                    let probe = self.probes.get(&key).map(ProbeRight::number).filter(|_| start.probe);
-                    let spans =
-                        self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
-                    self.tasks.spawn(async move {
-                        let tally = Tally::of(&start.event);
-                        let mut log = AttemptLog { moments: Moments::default(), tally, spans };
-                        let attempt =
-                            attempt::attempt(&shared, shard, fence.as_ref(), &start, probe, &mut log);
-                        let outcome = caught(attempt).await;
-                        let outcome = outcome.unwrap_or_else(|_| {
-                            tracing::error!(%key, "an attempt panicked, trying it again later");
-                            Outcome::Retry {
-                                reason: Reason::Malformed,
-                                after: None,
-                                blame: Blame::Enrich,
-                                refused: start.refused.clone(),
-                                // The ledger knows.
-                                told: Vec::new(),
-                            }
-                        });
-                        Ended::Attempt { key, state, outcome, log }
-                    });
-                }
-                Action::Read { key, not_older_than, .. } => {
-                    let shared = self.shared.clone();
-                    let read = async move {
-                        let result = caught(attempt::read(&shared, &key, not_older_than)).await;
-                        let result = result.unwrap_or_else(|_| {
-                            tracing::error!(%key, "a read panicked, trying it again later");
-                            ReadResult::Failed { reason: Reason::Malformed, after: None }
-                        });
-                        Ended::Read { key, result }
-                    };
-                    self.tasks.spawn(read);
-                }
+                Action::Start(start) => self.start(start),
+                Action::Read { key, not_older_than, .. } => self.read(key, not_older_than),
                 Action::Tell(trace) => self.told(trace),
             }
         }
         self.actions = actions;
+    }
+
+    /// Runs an attempt in a task of its own.
+    fn start(&mut self, start: Start) {
+        let (shared, shard) = (self.shared.clone(), self.number);
+        let key = start.event.key.clone();
+        let state = (start.event.uid.clone(), start.event.version);
+        let fence = self.ports.fence.clone();
+        let probe = self.probes.get(&key).map(ProbeRight::number).filter(|_| start.probe);
+        let spans = self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
+        self.tasks.spawn(async move {
+            let tally = Tally::of(&start.event);
+            let mut log = AttemptLog { moments: Moments::default(), tally, spans };
+            let attempt = attempt::attempt(&shared, shard, fence.as_ref(), &start, probe, &mut log);
+            let outcome = caught(attempt).await.unwrap_or_else(|_| {
+                tracing::error!(%key, "an attempt panicked, trying it again later");
+                Outcome::Retry {
+                    reason: Reason::Malformed,
+                    after: None,
+                    blame: Blame::Enrich,
+                    refused: start.refused.clone(),
+                    // The ledger knows.
+                    told: Vec::new(),
+                }
+            });
+            Ended::Attempt { key, state, outcome, log }
+        });
+    }
+
+    /// Reads an object again in a task of its own.
+    fn read(&mut self, key: Key, not_older_than: Version) {
+        let shared = self.shared.clone();
+        self.tasks.spawn(async move {
+            let read = caught(attempt::read(&shared, &key, not_older_than)).await;
+            let result = read.unwrap_or_else(|_| {
+                tracing::error!(%key, "a read panicked, trying it again later");
+                ReadResult::Failed { reason: Reason::Malformed, after: None }
+            });
+            Ended::Read { key, result }
+        });
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Receipts<R> {
 struct PendingMessage<R> {
     uid: Uid,
     version: Version,
-    /// It brings a fact or an end along, which a newer state need not show.
+    /// As of [`Event::must_be_told`].
     must_be_told: bool,
     receipt: R,
 }
@@ -42,10 +42,9 @@ impl<R: Clone> Receipts<R> {
         if self.held.is_empty() {
             self.told = now;
         }
-        let Event { key, uid, version, fact, coalesced, .. } = event;
-        let must_be_told = fact.is_some() || !coalesced.is_empty() || event.is_deleted();
-        let held = PendingMessage { uid: uid.clone(), version: *version, must_be_told, receipt };
-        self.held.entry(key.clone()).or_default().push(held);
+        let (uid, version, must_be_told) = (event.uid.clone(), event.version, event.must_be_told());
+        let held = PendingMessage { uid, version, must_be_told, receipt };
+        self.held.entry(event.key.clone()).or_default().push(held);
     }
 
     /// Whether anything of `key` is unanswered.

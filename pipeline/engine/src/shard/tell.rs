@@ -6,7 +6,6 @@ use pipeline_core::{Key, Step, Timestamp, Trace};
 use tokio::time::Instant;
 
 use super::{Moment, Shard};
-use pipeline_observe::metrics::{ErrorType, EventType};
 
 /// Counters are published at most this often, and at least this long after they changed.
 pub(super) const PUBLISH: Duration = Duration::from_millis(100);
@@ -36,13 +35,11 @@ impl Shard {
         }
         if let Some(compat) = metrics.compat() {
             match trace.step {
-                Step::Observed => compat.enqueued(shard, &trace.key, false),
-                Step::Limited(_) => compat.dropped(shard, &trace.key, false),
-                Step::Filtered(_) => compat.ignored(shard, EventType::App, &trace.key),
-                Step::Retried { .. } | Step::Parked(_) => {
-                    compat.errored(shard, EventType::App, ErrorType::Unknown, &trace.key);
-                }
-                Step::Acked { after } => compat.processed(shard, &trace.key, EventType::App, after),
+                Step::Observed => compat.enqueued(shard, &trace.key),
+                Step::Limited(_) => compat.dropped(shard, &trace.key),
+                Step::Filtered(_) => compat.ignored(shard, &trace.key),
+                Step::Retried { .. } | Step::Parked(_) => compat.errored(shard, &trace.key),
+                Step::Acked { after } => compat.processed(shard, &trace.key, after),
                 _ => {}
             }
         }

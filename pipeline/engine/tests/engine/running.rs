@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Backoff, LaneCounts, Shutdown};
+use pipeline_core::{Backoff, LaneCounts, Shutdown, Sink};
 use pipeline_engine::circuit;
 use pipeline_engine::run::{Config, Engine, EngineError, Handle, Match, Pipeline, Route};
 use pipeline_ledger::Ledger;
@@ -109,10 +109,23 @@ pub(crate) fn pipeline(
     metrics: Metrics,
     health: Health,
 ) -> Pipeline {
-    let route = Route {
-        name: "reporter".to_owned(),
+    let routes = vec![route("reporter", Arc::new(receiver), ledger, metrics, health)];
+    let (source, enrich) = (Arc::new(cluster), Arc::new(enricher));
+    Pipeline { name: "objects".to_owned(), source, enrich, routes }
+}
+
+/// A route that takes everything.
+pub(crate) fn route(
+    name: &str,
+    sink: Arc<dyn Sink>,
+    ledger: Ledger,
+    metrics: Metrics,
+    health: Health,
+) -> Route {
+    Route {
+        name: name.to_owned(),
         takes: Match::default(),
-        sink: Arc::new(receiver),
+        sink,
         ledger,
         metrics,
         health,
@@ -122,12 +135,6 @@ pub(crate) fn pipeline(
         concurrency: None,
         unreported: None,
         digest: None,
-    };
-    Pipeline {
-        name: "objects".to_owned(),
-        source: Arc::new(cluster),
-        enrich: Arc::new(enricher),
-        routes: vec![route],
     }
 }
 

@@ -14,50 +14,11 @@ use super::figures::set_gauge;
 
 const BUCKETS: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
 
-/// What an event is about: the values of the label `metric_event_type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventType {
-    /// A root application.
-    App,
-    /// The parent of a child application.
-    ParentApp,
-    /// A child application.
-    ChildApp,
-    /// A resource.
-    Resource,
-}
-
-impl EventType {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::ParentApp => "parent_app",
-            Self::ChildApp => "child_app",
-            Self::Resource => "resource",
-        }
-    }
-}
-
-/// Why a report failed: the values of the label `error_type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorType {
-    /// The report could not be delivered.
-    Delivery,
-    /// The report could not be built.
-    GetPayload,
-    /// Anything else.
-    Unknown,
-}
-
-impl ErrorType {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delivery => "delivery",
-            Self::GetPayload => "get_payload",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+/// The values of labels that say the same of every event: each is of an application, why one fails is not told apart, and the
+/// rate limit counts for itself what it only learns.
+const EVENT_TYPE: &str = "app";
+const ERROR_TYPE: &str = "unknown";
+const LEARNING: &str = "false";
 
 /// The compatibility family, which is there only when it is switched on. Its label `application` is the application's name.
 pub struct Compat {
@@ -108,33 +69,33 @@ impl Compat {
         }
     }
 
-    /// An event was taken in; `learning` when the rate limit would have held it back.
-    pub fn enqueued(&self, shard: u32, key: &Key, learning: bool) {
-        let labels = [&shard.to_string(), self.application(key), flag(learning)];
+    /// An event was taken in.
+    pub fn enqueued(&self, shard: u32, key: &Key) {
+        let labels = [&shard.to_string(), self.application(key), LEARNING];
         self.enqueued.with_label_values(&labels).inc();
     }
 
-    /// The rate limit held an event back, or would have (`learning`).
-    pub fn dropped(&self, shard: u32, key: &Key, learning: bool) {
-        let labels = [&shard.to_string(), self.application(key), flag(learning)];
+    /// The rate limit held an event back.
+    pub fn dropped(&self, shard: u32, key: &Key) {
+        let labels = [&shard.to_string(), self.application(key), LEARNING];
         self.dropped.with_label_values(&labels).inc();
     }
 
     /// A report failed.
-    pub fn errored(&self, shard: u32, event: EventType, error: ErrorType, key: &Key) {
-        let labels = [&shard.to_string(), event.as_str(), error.as_str(), self.application(key)];
+    pub fn errored(&self, shard: u32, key: &Key) {
+        let labels = [&shard.to_string(), EVENT_TYPE, ERROR_TYPE, self.application(key)];
         self.errored.with_label_values(&labels).inc();
     }
 
     /// An event brought nothing new.
-    pub fn ignored(&self, shard: u32, event: EventType, key: &Key) {
-        let labels = [&shard.to_string(), event.as_str(), self.application(key)];
+    pub fn ignored(&self, shard: u32, key: &Key) {
+        let labels = [&shard.to_string(), EVENT_TYPE, self.application(key)];
         self.ignored.with_label_values(&labels).inc();
     }
 
     /// An event was done with, `took` after it was taken in.
-    pub fn processed(&self, shard: u32, key: &Key, event: EventType, took: Duration) {
-        let labels = [&shard.to_string(), self.application(key), event.as_str()];
+    pub fn processed(&self, shard: u32, key: &Key, took: Duration) {
+        let labels = [&shard.to_string(), self.application(key), EVENT_TYPE];
         self.duration.with_label_values(&labels).observe(took.as_secs_f64());
     }
 
@@ -153,8 +114,4 @@ impl Compat {
             "other"
         }
     }
-}
-
-const fn flag(set: bool) -> &'static str {
-    if set { "true" } else { "false" }
 }

@@ -31,7 +31,7 @@ use prometheus::{
 };
 
 pub use bus::{BusSeries, Unreadable};
-pub use compat::{Compat, ErrorType, EventType};
+pub use compat::Compat;
 use figures::set_gauge;
 use kinds::KindSeries;
 use lanes::{Lanes, seconds};

@@ -286,11 +286,11 @@ fn the_compatibility_family_is_off_unless_asked_for_and_bounded() {
     let compat = metrics.compat().unwrap();
     for name in ["a", "b", "c", "d", "a"] {
         let key = Key::new("ns", name).unwrap();
-        compat.enqueued(4, &key, false);
-        compat.dropped(4, &key, true);
-        compat.errored(4, EventType::ChildApp, ErrorType::GetPayload, &key);
-        compat.ignored(4, EventType::Resource, &key);
-        compat.processed(4, &key, EventType::ParentApp, Duration::from_millis(300));
+        compat.enqueued(4, &key);
+        compat.dropped(4, &key);
+        compat.errored(4, &key);
+        compat.ignored(4, &key);
+        compat.processed(4, &key, Duration::from_millis(300));
     }
     metrics.lane(4, &LaneCounts { observed: 3, queued: 3, ..LaneCounts::default() });
     for (series, expected) in [
@@ -303,20 +303,23 @@ fn the_compatibility_family_is_off_unless_asked_for_and_bounded() {
             "enqueued_events_total{application=\"other\",error_in_learning_mode=\"false\",reporter_shard=\"4\"}",
             2.0,
         ),
-        ("dropped_events_total{application=\"b\",error_in_learning_mode=\"true\",reporter_shard=\"4\"}", 1.0),
         (
-            "errored_events_total{application=\"b\",error_type=\"get_payload\",metric_event_type=\"child_app\",\
+            "dropped_events_total{application=\"b\",error_in_learning_mode=\"false\",reporter_shard=\"4\"}",
+            1.0,
+        ),
+        (
+            "errored_events_total{application=\"b\",error_type=\"unknown\",metric_event_type=\"app\",\
              reporter_shard=\"4\"}",
             1.0,
         ),
-        ("cached_ignored_events{application=\"b\",metric_event_type=\"resource\",reporter_shard=\"4\"}", 1.0),
+        ("cached_ignored_events{application=\"b\",metric_event_type=\"app\",reporter_shard=\"4\"}", 1.0),
         (
-            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"parent_app\",\
+            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"app\",\
              reporter_shard=\"4\",le=\"0.5\"}",
             2.0,
         ),
         (
-            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"parent_app\",\
+            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"app\",\
              reporter_shard=\"4\",le=\"0.25\"}",
             0.0,
         ),

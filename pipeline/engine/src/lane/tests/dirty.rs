@@ -11,12 +11,24 @@ fn overflowing() -> Bench {
     bench
 }
 
-/// Ends what runs until `name` is being read.
-fn until_read(bench: &mut Bench, name: &str) {
-    while !bench.reads.iter().any(|(key, _)| key.name() == name) {
+/// Ends what began first, again and again, until it is so.
+fn end_until(bench: &mut Bench, is_so: impl Fn(&Bench) -> bool) {
+    while !is_so(bench) {
         let running = bench.starts[0].event.key.name().to_owned();
         bench.end(&running, ACKED);
     }
+}
+
+fn until_read(bench: &mut Bench, name: &str) {
+    end_until(bench, |bench| bench.reads.iter().any(|(key, _)| key.name() == name));
+}
+
+fn until_running(bench: &mut Bench, name: &str) {
+    end_until(bench, |bench| bench.starts.iter().any(|start| start.event.key.name() == name));
+}
+
+fn until_idle_or_read(bench: &mut Bench) {
+    end_until(bench, |bench| bench.starts.is_empty());
 }
 
 #[test]
@@ -67,19 +79,12 @@ fn what_comes_during_a_read_is_read_again_unless_the_read_shows_it() {
     }
 }
 
-fn until_idle_or_read(bench: &mut Bench) {
-    while let Some(start) = bench.starts.front() {
-        let name = start.event.key.name().to_owned();
-        bench.end(&name, ACKED);
-    }
-}
-
 #[test]
 fn an_object_that_is_gone_is_reported_as_deleted_with_its_remembered_life() {
     let mut bench = overflowing();
     bench.take(state("x", 4));
     until_read(&mut bench, "x");
-    bench.read("x", ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH });
+    bench.read("x", gone());
     let event = &bench.starts[0].event;
     assert_eq!((show(event).as_str(), event.body(), event.cause), ("-x@4", None, Cause::Read));
 }
@@ -92,7 +97,7 @@ fn a_replayed_key_that_is_gone_is_deleted_with_the_life_that_the_ledger_knows() 
     assert_eq!(bench.running(), ["-x/ledger@0"]);
     bench.end("x", ACKED);
     bench.step(Input::Replay { key: key("y"), uid: None });
-    bench.read("y", ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH });
+    bench.read("y", gone());
     assert_eq!((bench.running(), bench.counts().dirty), (vec![], 0), "nobody ever knew it");
     bench.pass(WATCH_LAG);
     assert!(bench.lane.keys.is_empty());
@@ -178,13 +183,6 @@ fn a_deletion_in_an_overflow_survives_a_recreation() {
     assert_eq!(bench.running(), ["x/b@7"]);
 }
 
-fn until_running(bench: &mut Bench, name: &str) {
-    while !bench.starts.iter().any(|start| start.event.key.name() == name) {
-        let running = bench.starts[0].event.key.name().to_owned();
-        bench.end(&running, ACKED);
-    }
-}
-
 #[test]
 fn a_life_that_nobody_saw_end_is_deleted_before_the_new_one() {
     let mut bench = overflowing();
@@ -209,7 +207,7 @@ fn a_deletion_seen_while_its_object_was_being_read_still_comes() {
     bench.take(deleted("x", 6));
     bench.found("x", state("x", 5));
     until_read(&mut bench, "x");
-    bench.read("x", ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH });
+    bench.read("x", gone());
     assert_eq!(bench.running(), ["-x@6"]);
     bench.end("x", ACKED);
     until_idle_or_read(&mut bench);
@@ -222,7 +220,7 @@ fn a_deletion_seen_while_a_read_found_nothing_is_told_once() {
     bench.take(state("x", 4));
     until_read(&mut bench, "x");
     bench.take(deleted("x", 6));
-    bench.read("x", ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH });
+    bench.read("x", gone());
     assert_eq!(bench.running(), ["-x@4"]);
     bench.end("x", ACKED);
     until_idle_or_read(&mut bench);

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::on;
 use crate::restart::crash;
-use crate::running::{PATIENCE, config, one_shard};
+use crate::running::{self, PATIENCE, config, one_shard};
 use api::{Api, key};
 use configmaps::{ConfigMaps, Data, Journal};
 
@@ -39,20 +39,9 @@ pub(crate) struct Reporter {
 
 fn route(name: &str, takes: Match, journal: &Journal, ledger: Ledger, config: Config) -> Route {
     let owned = config.owned.shards(config.sharding);
-    Route {
-        name: name.to_owned(),
-        takes,
-        sink: Arc::new(journal.clone()),
-        ledger,
-        metrics: Metrics::new(&MetricsConfig::new(owned.clone(), "test")),
-        health: Health::new(HealthLimits::default(), owned, Instant::now()),
-        enrich: None,
-        tap: None,
-        reports: false,
-        concurrency: None,
-        unreported: None,
-        digest: None,
-    }
+    let metrics = Metrics::new(&MetricsConfig::new(owned.clone(), "test"));
+    let health = Health::new(HealthLimits::default(), owned, Instant::now());
+    Route { takes, ..running::route(name, Arc::new(journal.clone()), ledger, metrics, health) }
 }
 
 fn pipeline(api: &Arc<Api>, routes: Vec<Route>) -> Pipeline {
@@ -218,18 +207,14 @@ async fn a_sink_that_is_down_delays_its_own_route_alone() {
     let config = Config { concurrency: NonZeroU32::MIN, ..small() };
     let team = Match::default().in_namespaces(|namespace| namespace.starts_with("team-"));
     let routes = vec![
-        route("quick", Match::default(), &quick, Ledger::memory(), config),
+        route("archive", Match::default(), &quick, Ledger::memory(), config),
         route("slow", team, &slow, Ledger::memory(), config),
     ];
     for number in 0..60 {
         api.put(&format!("team-a/map-{number}"), "a");
         api.put(&format!("other/map-{number}"), "a");
     }
-    let engine = Engine::new(config, bus, None).pipeline(pipeline(&api, routes));
-    let handle = engine.handle("configmaps", "quick").unwrap();
-    let stop = Shutdown::new();
-    let task = tokio::spawn(engine.run(stop.clone()));
-    let reporter = Reporter { api, journal: quick, handle, stop, task };
+    let reporter = Reporter::of(pipeline(&api, routes), config, api, quick, bus);
     reporter.until("all of the quick route", |it| it.written() == 120).await;
     assert_eq!(slow.lines.lock().unwrap().len(), 0);
     slow.down.store(false, Ordering::SeqCst);

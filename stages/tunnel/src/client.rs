@@ -132,7 +132,7 @@ pub(crate) struct Forwarding {
     pub(crate) dial: Dial,
     protocol: Protocol,
     /// What is known of a server of the frp family.
-    pub(crate) known: frp::ServerProfile,
+    pub(crate) server_profile: frp::ServerProfile,
     pub(crate) name: Name,
     pub(crate) token: Token,
     host: String,
@@ -205,7 +205,7 @@ impl ClientConfig {
         let to = Forwarding {
             dial: self.dial,
             protocol: self.protocol,
-            known: frp::ServerProfile::default(),
+            server_profile: frp::ServerProfile::default(),
             name: self.name,
             token: self.token,
             host,

@@ -162,11 +162,11 @@ pub(crate) struct Shared {
     /// Places for clients of the frp family that have no tunnel yet.
     pub(crate) logins: Arc<Semaphore>,
     /// What clients of the frp family call their proxies.
-    pub(crate) called: frp::Called,
+    pub(crate) proxy_names: frp::ProxyNames,
     /// Clients of the frp family that have no multiplexer.
-    pub(crate) alone: frp::Alone,
+    pub(crate) without_mux: frp::ClientsWithoutMux,
     /// TLS of clients of the frp family, inside of their WebSocket.
-    pub(crate) within: frp::Within,
+    pub(crate) inner_tls: frp::InnerTls,
     /// Cancelled when no more connections are taken, so that clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when tunnels are to be closed.
@@ -254,9 +254,9 @@ impl ServerConfig {
             streams: self.streams,
             port: address.port(),
             logins: Arc::new(Semaphore::new(LOGINS)),
-            called: frp::Called::default(),
-            alone: frp::Alone::default(),
-            within: frp::Within::new(certificate.as_ref().map(acceptor)),
+            proxy_names: frp::ProxyNames::default(),
+            without_mux: frp::ClientsWithoutMux::default(),
+            inner_tls: frp::InnerTls::new(certificate.as_ref().map(acceptor)),
             leaving: CancellationToken::new(),
             close,
             tunnels: TaskTracker::new(),

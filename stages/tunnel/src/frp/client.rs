@@ -19,7 +19,7 @@ use yamux::Mode;
 
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::heard::{Heard, Hearing};
+use super::liveness::{Liveness, WatchedFrames};
 use super::messages::{
     CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
@@ -42,20 +42,20 @@ const SILENCE: Duration = Duration::from_secs(90);
 #[derive(Clone)]
 enum Transport {
     /// Each is a stream.
-    Streams(Mux, Arc<Heard>),
+    Streams(Mux, Arc<Liveness>),
     /// Each is a connection.
     Connections,
 }
 
 impl Transport {
     /// By way of `io`, if it is to carry everything.
-    fn over(io: TokioIo<Upgraded>, is_alone: bool) -> (Self, Option<Carrier>) {
+    fn over(io: TokioIo<Upgraded>, is_without_mux: bool) -> (Self, Option<Carrier>) {
         let socket = WebSocket::new(io, Side::Client, Frames::Text);
-        if is_alone {
+        if is_without_mux {
             return (Self::Connections, Some(Carrier::new(socket)));
         }
-        let (socket, heard) = Hearing::new(socket);
-        (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, heard), None)
+        let (socket, liveness) = WatchedFrames::new(socket);
+        (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, liveness), None)
     }
 
     fn mux(&self) -> Option<&Mux> {
@@ -92,7 +92,7 @@ pub(crate) async fn run(
 ) -> Result<(), ClientError> {
     let times = to.times;
     let token = to.token.read().await.map_err(ClientError::Token)?;
-    let (transport, control) = Transport::over(upgraded(&to).await?, to.known.is_alone());
+    let (transport, control) = Transport::over(upgraded(&to).await?, to.server_profile.is_without_mux());
     let _closing = transport.mux().cloned().map(Closing);
     let logging_in = async {
         let mut control = match control {
@@ -100,7 +100,7 @@ pub(crate) async fn run(
             None => transport.open(&to).await.map_err(io::Error::other)?,
         };
         let Proof { privilege_key, timestamp } = Proof::now();
-        let run_id = to.known.run_id();
+        let run_id = to.server_profile.run_id();
         let login = Login { version: VERSION.to_owned(), privilege_key, timestamp, run_id, pool_count: 1 };
         Message::write(&mut control, kind::LOGIN, &login).await?;
         let answer: LoginAnswer = Message::read(&mut control).await?.content()?;
@@ -108,13 +108,13 @@ pub(crate) async fn run(
     };
     let logged_in = timeout(times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
     let (control, answer) = logged_in.map_err(|_| {
-        to.known.was_misunderstood();
+        to.server_profile.switch_mux();
         ClientError::Closed
     })?;
     if !answer.error.is_empty() {
         return Err(ClientError::Login(answer.error));
     }
-    to.known.is_called(&answer.run_id);
+    to.server_profile.keep_run_id(&answer.run_id);
     let (reading, mut writing) = tokio::io::split(Encrypted::new(control));
     let (tell, mut told) = mpsc::channel(4);
     let (mut tasks, visits) = (JoinSet::new(), TaskTracker::new());
@@ -125,8 +125,8 @@ pub(crate) async fn run(
     let often = times.ping * 3 / 2;
     let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
     let mut until = None;
-    let heard = match &transport {
-        Transport::Streams(_, heard) => Some(heard),
+    let liveness = match &transport {
+        Transport::Streams(_, liveness) => Some(liveness),
         Transport::Connections => None,
     };
     loop {
@@ -177,7 +177,7 @@ pub(crate) async fn run(
                     ping = Instant::now() + often;
                     break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
                 }
-                () = or_never(heard.map(|heard| heard.is_gone(times.silence))) => {
+                () = or_never(liveness.map(|liveness| liveness.lost_after(times.silence))) => {
                     return Err(ClientError::Silent);
                 }
                 () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
@@ -202,7 +202,7 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
 /// Opens a work connection, and waits until the server gives it to a visitor.
 async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option<Carrier> {
     loop {
-        let proof = to.known.wants_proof().then(Proof::now);
+        let proof = to.server_profile.wants_proof().then(Proof::now);
         let has_proven = proof.is_some();
         let mut carrier = transport.open(to).await.ok()?;
         let new = NewWork { run_id: run_id.to_owned(), proof };
@@ -217,7 +217,7 @@ async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option
         if has_proven {
             return None;
         }
-        to.known.refused_without_proof();
+        to.server_profile.refused_without_proof();
     }
 }
 

@@ -8,28 +8,28 @@
 //! have no multiplexer (`tcp_mux`) opens a connection instead of each stream; one that is told to have TLS (`tls_enable`) speaks
 //! it inside of the WebSocket.
 
-mod asked;
 mod carrier;
 mod cipher;
 pub(crate) mod client;
-mod heard;
+mod inner_tls;
+mod liveness;
 mod messages;
 mod packing;
 mod proxies;
+mod requested_tunnel;
 pub(crate) mod server;
 mod server_profile;
 mod snappy;
 mod visits;
-mod within;
-mod works;
+mod work_connections;
 
 use md5::{Digest as _, Md5};
 
+pub(crate) use self::inner_tls::InnerTls;
 pub use self::packing::Packing;
-pub(crate) use self::proxies::Called;
+pub(crate) use self::proxies::ProxyNames;
 pub(crate) use self::server_profile::ServerProfile;
-pub(crate) use self::within::Within;
-pub(crate) use self::works::Alone;
+pub(crate) use self::work_connections::ClientsWithoutMux;
 
 /// The path at which clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";

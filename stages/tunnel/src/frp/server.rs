@@ -15,16 +15,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use yamux::Mode;
 
-use super::asked::asked;
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::heard::{Heard, Hearing};
+use super::liveness::{Liveness, WatchedFrames};
 use super::messages::{
     Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, kind,
 };
 use super::proxies::{MOST, Proxies, Proxy};
+use super::requested_tunnel::requested_tunnel;
 use super::visits::Visits;
-use super::works::{Works, disowned};
+use super::work_connections::{WorkConnections, send_refusal};
 use super::{VERSION, or_never, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream, is_end};
@@ -88,7 +88,7 @@ pub(crate) fn upgrade(
 struct Streams {
     mux: Mux,
     closing: Closing,
-    heard: Arc<Heard>,
+    liveness: Arc<Liveness>,
     accepted: mpsc::Receiver<MuxStream>,
 }
 
@@ -129,7 +129,7 @@ impl Caller {
     /// Refuses a work connection that is of no client here.
     async fn disown(&self, carrier: Carrier) {
         self.shared.refuse(Refusal::Protocol, "", self.peer);
-        drop(timeout(self.shared.times.handshake, disowned(carrier)).await);
+        drop(timeout(self.shared.times.handshake, send_refusal(carrier)).await);
     }
 
     fn conflict(&self, name: &Name, conflict: Conflict) -> String {
@@ -153,16 +153,16 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
     let within = caller.shared.times.handshake;
     let beginning = async {
         let carrier = Carrier::new(WebSocket::new(io, Side::Server, Frames::Text));
-        let (first, mut carrier) = caller.shared.within.taken_off(carrier).await?;
+        let (first, mut carrier) = caller.shared.inner_tls.accept(carrier).await?;
         let mut streams = None;
         if first == MUX_VERSION {
-            let (carrier_of_all, heard) = Hearing::new(carrier);
+            let (frames, liveness) = WatchedFrames::new(carrier);
             let most = caller.shared.streams + OWN_STREAMS;
             // Anybody may connect, and what is sent over a stream is kept until it is read.
-            let (mux, mut accepted) = Mux::keeping(carrier_of_all, Mode::Server, most, POOL + 1);
+            let (mux, mut accepted) = Mux::keeping(frames, Mode::Server, most, POOL + 1);
             let closing = Closing(mux.clone());
             carrier = Carrier::new(accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?);
-            streams = Some(Streams { mux, closing, heard, accepted });
+            streams = Some(Streams { mux, closing, liveness, accepted });
         }
         let message = Message::read(&mut carrier).await?;
         Ok::<_, io::Error>((carrier, message, streams))
@@ -176,8 +176,8 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
             }
             kind::NEW_WORK if streams.is_none() => {
                 let new: NewWork = message.content()?;
-                match caller.shared.alone.of(&new.run_id) {
-                    Some(works) => works.add(control).await,
+                match caller.shared.without_mux.get(&new.run_id) {
+                    Some(connections) => connections.add(control).await,
                     None => caller.disown(control).await,
                 }
                 Ok(None)
@@ -192,13 +192,13 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
 }
 
 /// Takes a stream that a client opened, if it is a work connection of its own.
-async fn offered(caller: Caller, stream: MuxStream, works: Arc<Works>, run_id: String) {
+async fn offered(caller: Caller, stream: MuxStream, connections: Arc<WorkConnections>, run_id: String) {
     let mut carrier = Carrier::new(stream);
     let read = timeout(caller.shared.times.handshake, Message::read(&mut carrier)).await;
     let Ok(Ok(message)) = read else { return };
     let new: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
     match new {
-        Some(new) if new.run_id == run_id => works.add(carrier).await,
+        Some(new) if new.run_id == run_id => connections.add(carrier).await,
         _ => caller.disown(carrier).await,
     }
 }
@@ -248,23 +248,23 @@ impl Connection {
     /// Serves it until it ends.
     async fn run(self) -> io::Result<()> {
         let (caller, run_id) = (self.caller.clone(), self.run_id.clone());
-        let works = Arc::new(Works::new());
+        let connections = Arc::new(WorkConnections::new());
         if self.streams.is_none() {
-            caller.shared.alone.is_there(&run_id, &works);
+            caller.shared.without_mux.register(&run_id, &connections);
         }
-        let ended = self.served(&works).await;
-        works.end();
-        caller.shared.alone.is_gone(&run_id, &works);
+        let ended = self.served(&connections).await;
+        connections.end();
+        caller.shared.without_mux.remove(&run_id, &connections);
         ended
     }
 
-    async fn served(mut self, works: &Arc<Works>) -> io::Result<()> {
+    async fn served(mut self, connections: &Arc<WorkConnections>) -> io::Result<()> {
         let shared = self.caller.shared.clone();
         let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
         let mut proxies = Proxies::new(shared.clone());
-        let (mux, heard, mut accepted, _closing) = match self.streams {
-            Some(Streams { mux, heard, accepted, closing }) => {
-                (Some(mux), Some(heard), Some(accepted), Some(closing))
+        let (mux, liveness, mut accepted, _closing) = match self.streams {
+            Some(Streams { mux, liveness, accepted, closing }) => {
+                (Some(mux), Some(liveness), Some(accepted), Some(closing))
             }
             None => (None, None, None, None),
         };
@@ -298,7 +298,7 @@ impl Connection {
                             let proxy: NewProxy = message.content()?;
                             let visits = |name| Visits {
                                 name,
-                                works: works.clone(),
+                                connections: connections.clone(),
                                 want: want.clone(),
                                 lost: lose.clone(),
                                 places: Arc::new(Semaphore::new(shared.streams)),
@@ -313,10 +313,10 @@ impl Connection {
                             let (remote_addr, error) = match added {
                                 Ok(added) => {
                                     self.login = None;
-                                    works.open();
+                                    connections.open();
                                     mux.iter().for_each(Mux::keep_all);
                                     if mux.is_none() {
-                                        shared.alone.is_there(&self.run_id, works);
+                                        shared.without_mux.register(&self.run_id, connections);
                                     }
                                     let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
                                     proxies.add(added);
@@ -343,7 +343,7 @@ impl Connection {
                         early += 1;
                         if early > POOL { continue }
                     }
-                    tasks.spawn(offered(self.caller.clone(), stream, works.clone(), self.run_id.clone()));
+                    tasks.spawn(offered(self.caller.clone(), stream, connections.clone(), self.run_id.clone()));
                     continue;
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
@@ -353,7 +353,7 @@ impl Connection {
                     mux.iter().for_each(Mux::ping);
                     continue;
                 }
-                () = or_never(heard.as_ref().map(|heard| heard.is_gone(shared.times.silence))) => {
+                () = or_never(liveness.as_ref().map(|liveness| liveness.lost_after(shared.times.silence))) => {
                     return Err(late("the client does not answer any more"));
                 }
                 () = sleep_until(spoke + SILENCE) => return Err(late("the client was not heard any more")),
@@ -402,7 +402,7 @@ async fn add(
     owner: &Owner,
     visits: impl FnOnce(Name) -> Visits,
 ) -> Result<Proxy, String> {
-    let (name, token, allowed) = asked(proxy).inspect_err(|_| {
+    let (name, token, allowed) = requested_tunnel(proxy).inspect_err(|_| {
         caller.shared.refuse(Refusal::Name, "", caller.peer);
     })?;
     caller.may(&name, &token, owner).await?;

@@ -20,9 +20,9 @@ const PING: u8 = 2;
 const ACK: u8 = 2;
 
 /// A connection of a multiplexer whose frames are noted as they are read.
-pub(super) struct Hearing<S> {
+pub(super) struct WatchedFrames<S> {
     inner: S,
-    heard: Arc<Heard>,
+    liveness: Arc<Liveness>,
     head: [u8; HEAD],
     /// How many bytes of the head were read.
     at: usize,
@@ -32,7 +32,7 @@ pub(super) struct Hearing<S> {
 
 /// When the other side was last heard, and whether it has answered a ping; shared with who waits for its silence.
 #[derive(Debug)]
-pub(super) struct Heard(Mutex<LastHeard>);
+pub(super) struct Liveness(Mutex<LastHeard>);
 
 #[derive(Debug, Clone, Copy)]
 struct LastHeard {
@@ -40,13 +40,13 @@ struct LastHeard {
     has_answered: bool,
 }
 
-impl Heard {
+impl Liveness {
     fn last(&self) -> LastHeard {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends when nothing was heard for so long of a side that has answered a ping.
-    pub(super) async fn is_gone(&self, silence: Duration) {
+    pub(super) async fn lost_after(&self, silence: Duration) {
         loop {
             let last = self.last();
             let until = if last.has_answered { last.when } else { Instant::now() } + silence;
@@ -58,10 +58,11 @@ impl Heard {
     }
 }
 
-impl<S> Hearing<S> {
-    pub(super) fn new(inner: S) -> (Self, Arc<Heard>) {
-        let heard = Arc::new(Heard(Mutex::new(LastHeard { when: Instant::now(), has_answered: false })));
-        (Self { inner, heard: heard.clone(), head: [0; HEAD], at: 0, left: 0 }, heard)
+impl<S> WatchedFrames<S> {
+    pub(super) fn new(inner: S) -> (Self, Arc<Liveness>) {
+        let liveness =
+            Arc::new(Liveness(Mutex::new(LastHeard { when: Instant::now(), has_answered: false })));
+        (Self { inner, liveness: liveness.clone(), head: [0; HEAD], at: 0, left: 0 }, liveness)
     }
 
     fn hear(&mut self, mut bytes: &[u8]) {
@@ -82,13 +83,13 @@ impl<S> Hearing<S> {
                 has_answered |= kind == PING && flags & ACK != 0;
             }
         }
-        let mut last = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.liveness.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.when = Instant::now();
         last.has_answered |= has_answered;
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Hearing<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedFrames<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = out.filled().len();
@@ -100,7 +101,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Hearing<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Hearing<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedFrames<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
     }
@@ -132,11 +133,11 @@ mod tests {
         let others = [frame(DATA, 0, &answer), frame(PING, 1, b""), frame(1, 0, b""), frame(DATA, ACK, b"")];
         let before = others.concat();
         for piece in [1, 5, HEAD, 1_000] {
-            let (mut hearing, heard) = Hearing::new(());
-            before.chunks(piece).for_each(|bytes| hearing.hear(bytes));
-            assert!(!heard.last().has_answered, "in pieces of {piece}");
-            answer.chunks(piece).for_each(|bytes| hearing.hear(bytes));
-            assert!(heard.last().has_answered, "in pieces of {piece}");
+            let (mut frames, liveness) = WatchedFrames::new(());
+            before.chunks(piece).for_each(|bytes| frames.hear(bytes));
+            assert!(!liveness.last().has_answered, "in pieces of {piece}");
+            answer.chunks(piece).for_each(|bytes| frames.hear(bytes));
+            assert!(liveness.last().has_answered, "in pieces of {piece}");
         }
     }
 }

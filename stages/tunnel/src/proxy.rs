@@ -19,10 +19,10 @@ use stages_client::{NO_TUNNEL, says_who_asked, speaks_http};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::busied::Busied;
-use crate::heads::Turn;
+use crate::body_progress::{BodyProgress, TrackedBody};
+use crate::head_timeout::RequestGuard;
+use crate::holding_body::HoldingBody;
 use crate::metrics::{Metrics, Outcome, Refusal};
-use crate::moved::{Moved, Moving};
 use crate::registry::{Registry, Route};
 use crate::relay::relay;
 use crate::session::{Active, Body, LeadError};
@@ -59,7 +59,7 @@ pub(crate) struct Proxy {
 }
 
 /// Why a request did not get an answer.
-enum Failed {
+enum SendError {
     /// It was not sent: another connection may be tried.
     Unsent(Box<Request<Body>>),
     /// It was not sent, as the client took it for the service and gave it up.
@@ -74,7 +74,7 @@ enum Failed {
     Refused,
 }
 
-impl Failed {
+impl SendError {
     /// It was not sent, as nothing led to the service.
     fn unsent(error: LeadError, request: Box<Request<Body>>) -> Self {
         match error {
@@ -136,11 +136,12 @@ impl Proxy {
         let upgrade =
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let is_trusted = self.trusted.hold(peer.ip());
-        let moved = Arc::new(Moved::default());
+        let progress = Arc::new(BodyProgress::default());
         // No other head is waited for before this body is through.
-        let turn = request.extensions_mut().remove::<Arc<Turn>>();
-        let request =
-            request.map(|body| Busied::new(Moving { body, moved: moved.clone() }, turn).boxed_unsync());
+        let guard = request.extensions_mut().remove::<Arc<RequestGuard>>();
+        let request = request.map(|body| {
+            HoldingBody::new(TrackedBody { body, progress: progress.clone() }, guard).boxed_unsync()
+        });
         let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
             // Each connection says itself whom it lets in: another may be of a newer life of the client.
@@ -148,32 +149,32 @@ impl Proxy {
                 return self.refused(&name, visitor);
             }
             tried.push(active.session().id);
-            match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
+            match self.send(active, SocketAddr::new(visitor, peer.port()), request, &progress).await {
                 Ok((active, answer)) => {
                     return (Outcome::Answered, self.answered(active, answer, upgrade));
                 }
-                Err(Failed::Unsent(back)) if attempt < TRIES => {
+                Err(SendError::Unsent(back)) if attempt < TRIES => {
                     request = back;
                     active = match self.wait(&name, &tried).await {
                         Route::Through(active) => active,
                         _ => return away(),
                     };
                 }
-                Err(Failed::Unsent(_)) => return away(),
+                Err(SendError::Unsent(_)) => return away(),
                 // Another connection may lead to another client; none is waited for.
-                Err(Failed::Away(back)) => match self.registry.route(&name, &tried) {
+                Err(SendError::Away(back)) => match self.registry.route(&name, &tried) {
                     Route::Through(other) if attempt < TRIES => (request, active) = (back, other),
                     _ => return unreachable(),
                 },
-                Err(Failed::Full) => {
+                Err(SendError::Full) => {
                     let mut answer =
                         say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
                     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
                     return (Outcome::Full, answer);
                 }
-                Err(Failed::Refused) => return self.refused(&name, visitor),
-                Err(Failed::Broken) => return unreachable(),
-                Err(Failed::Late) => {
+                Err(SendError::Refused) => return self.refused(&name, visitor),
+                Err(SendError::Broken) => return unreachable(),
+                Err(SendError::Late) => {
                     return (
                         Outcome::Late,
                         say(
@@ -214,24 +215,24 @@ impl Proxy {
         active: Active,
         visitor: SocketAddr,
         request: Box<Request<Body>>,
-        moved: &Moved,
-    ) -> Result<(Active, Response<Incoming>), Failed> {
+        progress: &BodyProgress,
+    ) -> Result<(Active, Response<Incoming>), SendError> {
         let (mut sender, is_used) = match active.session().idle() {
             Some(sender) => (sender, true),
             None => {
                 let io = match active.session().lead.lead(visitor).await {
                     Ok(io) => io,
-                    Err(error) => return Err(Failed::unsent(error, request)),
+                    Err(error) => return Err(SendError::unsent(error, request)),
                 };
                 match connect(io).await {
                     Ok(sender) => (sender, false),
-                    Err(_) => return Err(Failed::Unsent(request)),
+                    Err(_) => return Err(SendError::Unsent(request)),
                 }
             }
         };
         let is_passed_on = active.session().lead.is_passed_on();
         let again = (is_used || is_passed_on).then(|| copy(&request)).flatten();
-        let mut error = match moved.within(self.times.answer, sender.try_send_request(*request)).await {
+        let mut error = match progress.within(self.times.answer, sender.try_send_request(*request)).await {
             Some(Ok(answer)) => {
                 if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     let session = active.session().clone();
@@ -247,27 +248,27 @@ impl Proxy {
                 return Ok((active, answer));
             }
             Some(Err(error)) => error,
-            None => return Err(Failed::Late),
+            None => return Err(SendError::Late),
         };
         let request = match (error.take_message(), again) {
-            (Some(request), _) if is_used => return Err(Failed::Unsent(Box::new(request))),
-            (Some(request), _) if !is_passed_on => return Err(Failed::Away(Box::new(request))),
+            (Some(request), _) if is_used => return Err(SendError::Unsent(Box::new(request))),
+            (Some(request), _) if !is_passed_on => return Err(SendError::Away(Box::new(request))),
             (Some(request), _) | (None, Some(request)) => request,
-            (None, None) => return Err(Failed::Broken),
+            (None, None) => return Err(SendError::Broken),
         };
         // At the same moment the service closed a connection that waited for a request, or the server that it was passed on to
         // ended: that one leads nowhere any more.
         let fresh = match active.session().lead.lead(visitor).await {
             Ok(fresh) => fresh,
-            Err(error) => return Err(Failed::unsent(error, Box::new(request))),
+            Err(error) => return Err(SendError::unsent(error, Box::new(request))),
         };
-        let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
-        match moved.within(self.times.answer, sender.try_send_request(request)).await {
+        let mut sender = connect(fresh).await.map_err(|_| SendError::Broken)?;
+        match progress.within(self.times.answer, sender.try_send_request(request)).await {
             Some(Ok(answer)) => Ok((active, answer)),
-            Some(Err(mut error)) => {
-                Err(error.take_message().map_or(Failed::Broken, |request| Failed::Away(Box::new(request))))
-            }
-            None => Err(Failed::Late),
+            Some(Err(mut error)) => Err(error
+                .take_message()
+                .map_or(SendError::Broken, |request| SendError::Away(Box::new(request)))),
+            None => Err(SendError::Late),
         }
     }
 
@@ -305,7 +306,7 @@ impl Proxy {
         strip(answer.headers_mut());
         // The service behind the tunnel cannot say that there is none.
         answer.headers_mut().remove(NO_TUNNEL);
-        answer.map(|body| Busied::new(body, active).boxed_unsync())
+        answer.map(|body| HoldingBody::new(body, active).boxed_unsync())
     }
 }
 

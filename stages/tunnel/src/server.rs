@@ -25,13 +25,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ahead::Ahead;
 use crate::board::Board;
-use crate::busied::Busied;
-use crate::heads::{Heads, Turns};
+use crate::head_timeout::{HeadTimeout, RequestCounter};
+use crate::holding_body::HoldingBody;
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
+use crate::read_ahead::ReadAhead;
 use crate::registry::Registry;
 use crate::relay::keep_alive;
 use crate::session::{Body, Io};
@@ -423,7 +423,8 @@ async fn connection(
             return;
         }
         (0x16, Some(tls)) => {
-            let accepted = tokio::time::timeout(shared.times.handshake, tls.accept(Ahead::new(stream))).await;
+            let accepted =
+                tokio::time::timeout(shared.times.handshake, tls.accept(ReadAhead::new(stream))).await;
             let Ok(Ok(stream)) = accepted else { return };
             return http(shared, Box::new(stream), peer, true, place).await;
         }
@@ -442,20 +443,20 @@ async fn connection(
 
 async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure: bool, place: Arc<Place>) {
     let leaving = shared.leaving.clone();
-    let turns = Turns::default();
-    let io = Heads::new(io, turns.clone(), shared.times.handshake);
+    let requests = RequestCounter::default();
+    let io = HeadTimeout::new(io, requests.clone(), shared.times.handshake);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (shared, turns) = (shared.clone(), turns.clone());
-        let (turn, busy) = (turns.begin(), place.busy());
-        request.extensions_mut().insert(turn.clone());
+        let (shared, requests) = (shared.clone(), requests.clone());
+        let (request_guard, busy) = (requests.begin(), place.busy());
+        request.extensions_mut().insert(request_guard.clone());
         // On the heap: a connection that is kept has room for its future from the beginning.
         let answer = Box::pin(answer(shared, peer, is_secure, request));
         async move {
             let answer = answer.await;
             if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-                turns.leave();
+                requests.leave();
             }
-            Ok::<_, Infallible>(answer.map(|body| Busied::new(body, (turn, busy))))
+            Ok::<_, Infallible>(answer.map(|body| HoldingBody::new(body, (request_guard, busy))))
         }
     });
     let connection = http1::Builder::new()

@@ -12,15 +12,15 @@ use tokio::time::{Instant, sleep_until};
 
 /// When something of a body was last passed on.
 #[derive(Debug)]
-pub(crate) struct Moved(Mutex<Instant>);
+pub(crate) struct BodyProgress(Mutex<Instant>);
 
-impl Default for Moved {
+impl Default for BodyProgress {
     fn default() -> Self {
         Self(Mutex::new(Instant::now()))
     }
 }
 
-impl Moved {
+impl BodyProgress {
     fn touch(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -43,13 +43,13 @@ impl Moved {
     }
 }
 
-/// The body of a visitor's request, which notes in `moved` that it is passed on.
-pub(crate) struct Moving {
+/// The body of a visitor's request, which notes in `progress` that it is passed on.
+pub(crate) struct TrackedBody {
     pub(crate) body: Incoming,
-    pub(crate) moved: Arc<Moved>,
+    pub(crate) progress: Arc<BodyProgress>,
 }
 
-impl Body for Moving {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -59,7 +59,7 @@ impl Body for Moving {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let poll = Pin::new(&mut self.body).poll_frame(cx);
         if poll.is_ready() {
-            self.moved.touch();
+            self.progress.touch();
         }
         poll
     }

@@ -23,13 +23,13 @@ use super::liveness::{Liveness, WatchedFrames};
 use super::messages::{
     CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
-use super::or_never;
 use super::packing::Packing;
 use super::{PATH, VERSION};
 use crate::client::{ClientError, Event, Forwarding};
 use crate::metrics::Visit;
 use crate::mux::Mux;
 use crate::native::server::Closing;
+use crate::or_never::or_never;
 use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
@@ -65,6 +65,13 @@ impl Transport {
         }
     }
 
+    fn liveness(&self) -> Option<&Liveness> {
+        match self {
+            Self::Streams(_, liveness) => Some(liveness),
+            Self::Connections => None,
+        }
+    }
+
     /// Carries another.
     async fn open(&self, to: &Forwarding) -> Result<Carrier, ClientError> {
         match self {
@@ -90,14 +97,27 @@ pub(crate) async fn run(
     events: mpsc::Sender<Event>,
     stop: Shutdown,
 ) -> Result<(), ClientError> {
-    let times = to.times;
     let token = to.token.read().await.map_err(ClientError::Token)?;
     let (transport, control) = Transport::over(upgraded(&to).await?, to.server_profile.is_without_mux());
     let _closing = transport.mux().cloned().map(Closing);
+    let (control, run_id) = log_in(&to, &transport, control).await?;
+    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
+    let first = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
+    let (tasks, visits) = (JoinSet::new(), TaskTracker::new());
+    let connection = Connection { to, packing, events, transport, run_id, tasks, visits };
+    connection.serve(Encrypted::new(control), first, stop).await
+}
+
+/// Logs in over a control connection, and gives it with the run id of the client.
+async fn log_in(
+    to: &Forwarding,
+    transport: &Transport,
+    control: Option<Carrier>,
+) -> Result<(Carrier, String), ClientError> {
     let logging_in = async {
         let mut control = match control {
             Some(control) => control,
-            None => transport.open(&to).await.map_err(io::Error::other)?,
+            None => transport.open(to).await.map_err(io::Error::other)?,
         };
         let Proof { privilege_key, timestamp } = Proof::now();
         let run_id = to.server_profile.run_id();
@@ -106,93 +126,114 @@ pub(crate) async fn run(
         let answer: LoginAnswer = Message::read(&mut control).await?.content()?;
         Ok::<_, io::Error>((control, answer))
     };
-    let logged_in = timeout(times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
+    let logged_in = timeout(to.times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
     let (control, answer) = logged_in.map_err(|_| {
         to.server_profile.switch_mux();
         ClientError::Closed
     })?;
-    if !answer.error.is_empty() {
-        return Err(ClientError::Login(answer.error));
-    }
+    granted(answer.error, ClientError::Login)?;
     to.server_profile.keep_run_id(&answer.run_id);
-    let (reading, mut writing) = tokio::io::split(Encrypted::new(control));
-    let (tell, mut told) = mpsc::channel(4);
-    let (mut tasks, visits) = (JoinSet::new(), TaskTracker::new());
-    tasks.spawn(Message::tell_all(reading, tell));
-    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
-    let mut bytes = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
-    // Every thirty seconds, as the family does.
-    let often = times.ping * 3 / 2;
-    let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
-    let mut until = None;
-    let liveness = match &transport {
-        Transport::Streams(_, liveness) => Some(liveness),
-        Transport::Connections => None,
-    };
-    loop {
-        let written = async {
-            writing.write_all(&bytes).await?;
-            writing.flush().await
-        };
-        timeout(times.handshake, written)
-            .await
-            .map_err(|_| ClientError::Silent)?
-            .map_err(|_| ClientError::Closed)?;
-        // What is said next.
-        bytes = loop {
-            tokio::select! {
-                message = told.recv() => {
-                    let Some(Ok(message)) = message else { return closed(until.is_some()) };
-                    spoke = Instant::now();
-                    match message.kind {
-                        kind::NEW_PROXY_ANSWER => {
-                            let answer: NewProxyAnswer = message.content().map_err(|_| ClientError::Closed)?;
-                            if !answer.error.is_empty() {
-                                return Err(ClientError::Proxy(answer.error));
-                            }
-                            drop(events.send(Event::Serving).await);
-                        }
-                        kind::WANT_WORK if tasks.len() < MAX_STREAMS => {
-                            let (transport, run_id) = (transport.clone(), answer.run_id.clone());
-                            tasks.spawn(work(to.clone(), transport, run_id, packing, visits.clone()));
-                        }
-                        kind::PONG => {
-                            let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
-                            if !pong.error.is_empty() {
-                                return Err(ClientError::Ping(pong.error));
-                            }
-                        }
-                        // What a later version may say.
-                        _ => {}
+    Ok((control, answer.run_id))
+}
+
+/// A connection that has logged in.
+struct Connection {
+    to: Arc<Forwarding>,
+    packing: Packing,
+    events: mpsc::Sender<Event>,
+    transport: Transport,
+    run_id: String,
+    tasks: JoinSet<()>,
+    /// Visitors that are led to the service.
+    visits: TaskTracker,
+}
+
+impl Connection {
+    /// Sends the message `first`, and serves the connection until it ends.
+    async fn serve(
+        mut self,
+        control: Encrypted<Carrier>,
+        first: Vec<u8>,
+        stop: Shutdown,
+    ) -> Result<(), ClientError> {
+        let times = self.to.times;
+        let (reading, mut writing) = tokio::io::split(control);
+        let (tell, mut told) = mpsc::channel(4);
+        self.tasks.spawn(Message::tell_all(reading, tell));
+        // Every thirty seconds, as the family does.
+        let often = times.ping * 3 / 2;
+        let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
+        let (mut bytes, mut until) = (first, None);
+        loop {
+            let written = async {
+                writing.write_all(&bytes).await?;
+                writing.flush().await
+            };
+            let written = timeout(times.handshake, written).await.map_err(|_| ClientError::Silent)?;
+            written.map_err(|_| ClientError::Closed)?;
+            // What is said next.
+            bytes = loop {
+                tokio::select! {
+                    message = told.recv() => {
+                        let Some(Ok(message)) = message else { return closed(until.is_some()) };
+                        spoke = Instant::now();
+                        self.hear(&message).await?;
                     }
+                    Some(_) = self.tasks.join_next() => {}
+                    () = sleep_until(look) => {
+                        look = Instant::now() + times.ping;
+                        self.transport.mux().into_iter().for_each(Mux::ping);
+                        let to = self.to.clone();
+                        self.tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
+                    }
+                    () = sleep_until(ping) => {
+                        ping = Instant::now() + often;
+                        break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
+                    }
+                    () = or_never(self.transport.liveness().map(|known| known.lost_after(times.silence))) => {
+                        return Err(ClientError::Silent);
+                    }
+                    () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
+                    () = stop.cancelled(), if until.is_none() => {
+                        until = Some(Instant::now() + self.to.grace);
+                        self.visits.close();
+                        let close = CloseProxy { proxy_name: self.to.name.to_string() };
+                        break Message::bytes(kind::CLOSE_PROXY, &close).map_err(|_| ClientError::Closed)?;
+                    }
+                    () = self.visits.wait(), if until.is_some() => return Ok(()),
+                    () = or_never(until.map(sleep_until)) => return Ok(()),
+                    () = or_never(self.transport.mux().map(Mux::closed)) => return closed(until.is_some()),
                 }
-                Some(_) = tasks.join_next() => {}
-                () = sleep_until(look) => {
-                    look = Instant::now() + times.ping;
-                    transport.mux().into_iter().for_each(Mux::ping);
-                    let to = to.clone();
-                    tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
-                }
-                () = sleep_until(ping) => {
-                    ping = Instant::now() + often;
-                    break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
-                }
-                () = or_never(liveness.map(|liveness| liveness.lost_after(times.silence))) => {
-                    return Err(ClientError::Silent);
-                }
-                () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
-                () = stop.cancelled(), if until.is_none() => {
-                    until = Some(Instant::now() + to.grace);
-                    visits.close();
-                    let close = CloseProxy { proxy_name: to.name.to_string() };
-                    break Message::bytes(kind::CLOSE_PROXY, &close).map_err(|_| ClientError::Closed)?;
-                }
-                () = visits.wait(), if until.is_some() => return Ok(()),
-                () = sleep_until(until.unwrap_or(spoke)), if until.is_some() => return Ok(()),
-                () = or_never(transport.mux().map(Mux::closed)) => return closed(until.is_some()),
-            }
-        };
+            };
+        }
     }
+
+    /// Does what the server says.
+    async fn hear(&mut self, message: &Message) -> Result<(), ClientError> {
+        match message.kind {
+            kind::NEW_PROXY_ANSWER => {
+                let answer: NewProxyAnswer = message.content().map_err(|_| ClientError::Closed)?;
+                granted(answer.error, ClientError::Proxy)?;
+                drop(self.events.send(Event::Serving).await);
+            }
+            kind::WANT_WORK if self.tasks.len() < MAX_STREAMS => {
+                let (transport, run_id) = (self.transport.clone(), self.run_id.clone());
+                self.tasks.spawn(work(self.to.clone(), transport, run_id, self.packing, self.visits.clone()));
+            }
+            kind::PONG => {
+                let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
+                granted(pong.error, ClientError::Ping)?;
+            }
+            // What a later version may say.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Fails when an answer of the server names an error.
+fn granted(error: String, refusal: fn(String) -> ClientError) -> Result<(), ClientError> {
+    if error.is_empty() { Ok(()) } else { Err(refusal(error)) }
 }
 
 fn closed(is_agreed: bool) -> Result<(), ClientError> {

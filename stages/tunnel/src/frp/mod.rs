@@ -41,11 +41,3 @@ const VERSION: &str = "0.44.0";
 fn privilege_key(timestamp: i64) -> String {
     hex::encode(Md5::digest(timestamp.to_string().as_bytes()))
 }
-
-/// Waits for a future; without one, for ever.
-async fn or_never<F: Future>(future: Option<F>) -> F::Output {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
-}

@@ -25,10 +25,12 @@ use super::proxies::{MOST, Proxies, Proxy};
 use super::requested_tunnel::requested_tunnel;
 use super::visits::Visits;
 use super::work_connections::{WorkConnections, send_refusal};
-use super::{VERSION, or_never, privilege_key};
+use super::{VERSION, privilege_key};
+use crate::io_errors::{invalid, late};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream, is_end};
 use crate::native::server::{Closing, refuse};
+use crate::or_never::or_never;
 use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
@@ -139,14 +141,6 @@ impl Caller {
     }
 }
 
-fn wrong(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-fn late(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, what)
-}
-
 /// Serves one connection of a client until it ends: the one that everything goes over; or, of a client that has no multiplexer,
 /// its control connection. A work connection of such a client is kept for a visitor.
 async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io::Result<()> {
@@ -182,7 +176,7 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
                 }
                 Ok(None)
             }
-            _ => Err(wrong("the first message is no login")),
+            _ => Err(invalid("the first message is no login")),
         }
     };
     match caller.shared.close.run_until_cancelled(logging_in).await.transpose()?.flatten() {
@@ -247,95 +241,87 @@ impl Connection {
 
     /// Serves it until it ends.
     async fn run(self) -> io::Result<()> {
-        let (caller, run_id) = (self.caller.clone(), self.run_id.clone());
-        let connections = Arc::new(WorkConnections::new());
-        if self.streams.is_none() {
-            caller.shared.without_mux.register(&run_id, &connections);
+        let Self { caller, streams, control, run_id, pool, login } = self;
+        let (shared, connections) = (caller.shared.clone(), Arc::new(WorkConnections::new()));
+        if streams.is_none() {
+            shared.without_mux.register(&run_id, &connections);
         }
-        let ended = self.served(&connections).await;
+        let (want, wanted) = mpsc::channel(64);
+        // All of its tunnels may be lost at once.
+        let (lose, lost) = mpsc::channel(MOST);
+        let client = Client {
+            owner: Owner { client: format!("frp {run_id}"), generation: shared.registry.life() },
+            run_id: run_id.clone(),
+            connections: connections.clone(),
+            proxies: Proxies::new(shared.clone()),
+            mux: streams.as_ref().map(|streams| streams.mux.clone()),
+            want,
+            lose,
+            caller,
+            login,
+        };
+        let ended = client.serve(streams, control, pool, wanted, lost).await;
         connections.end();
-        caller.shared.without_mux.remove(&run_id, &connections);
+        shared.without_mux.remove(&run_id, &connections);
         ended
     }
+}
 
-    async fn served(mut self, connections: &Arc<WorkConnections>) -> io::Result<()> {
+/// A client that has logged in, while its control connection is served.
+struct Client {
+    caller: Caller,
+    owner: Owner,
+    run_id: String,
+    connections: Arc<WorkConnections>,
+    proxies: Proxies,
+    /// `None`: its work connections come by themselves.
+    mux: Option<Mux>,
+    /// Where another work connection is asked of it.
+    want: mpsc::Sender<()>,
+    /// Where it is told that it has lost a tunnel, and to whom.
+    lose: mpsc::Sender<(Name, Conflict)>,
+    /// Its place among those that have no tunnel yet.
+    login: Option<OwnedSemaphorePermit>,
+}
+
+impl Client {
+    async fn serve(
+        mut self,
+        streams: Option<Streams>,
+        control: Encrypted<Carrier>,
+        pool: usize,
+        mut wanted: mpsc::Receiver<()>,
+        mut lost: mpsc::Receiver<(Name, Conflict)>,
+    ) -> io::Result<()> {
         let shared = self.caller.shared.clone();
-        let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
-        let mut proxies = Proxies::new(shared.clone());
-        let (mux, liveness, mut accepted, _closing) = match self.streams {
-            Some(Streams { mux, liveness, accepted, closing }) => {
-                (Some(mux), Some(liveness), Some(accepted), Some(closing))
-            }
-            None => (None, None, None, None),
+        let (liveness, mut accepted, _closing) = match streams {
+            Some(streams) => (Some(streams.liveness), Some(streams.accepted), Some(streams.closing)),
+            None => (None, None, None),
         };
-        let (want, mut wanted) = mpsc::channel(64);
-        // All of its tunnels may be lost at once.
-        let (lose, mut lost) = mpsc::channel(MOST);
-        let (reading, mut writing) = tokio::io::split(self.control);
+        let (reading, mut writing) = tokio::io::split(control);
         let (tell, mut told) = mpsc::channel(4);
         let mut tasks = JoinSet::new();
         tasks.spawn(Message::tell_all(reading, tell));
-        for _ in 0..self.pool {
+        for _ in 0..pool {
             Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
         }
         let (mut spoke, begun) = (Instant::now(), Instant::now());
         let mut ping = Instant::now() + shared.times.ping;
         let (mut overdue, mut is_leaving, mut early) = (None, false, 0);
         loop {
-            let has_none = proxies.is_empty();
+            let has_none = self.proxies.is_empty();
             // What is to be said next.
             let bytes = tokio::select! {
                 message = told.recv() => {
-                    let message = message.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()));
-                    let message = match message {
+                    let message = match message.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into())) {
                         Err(error) if is_end(&error) => return Ok(()),
                         message => message?,
                     };
                     spoke = Instant::now();
-                    match message.kind {
-                        kind::PING => Message::bytes(kind::PONG, &Bare {})?,
-                        kind::NEW_PROXY => {
-                            let proxy: NewProxy = message.content()?;
-                            let visits = |name| Visits {
-                                name,
-                                connections: connections.clone(),
-                                want: want.clone(),
-                                lost: lose.clone(),
-                                places: Arc::new(Semaphore::new(shared.streams)),
-                                within: shared.times.handshake,
-                                proxy_name: proxy.proxy_name.clone(),
-                                packing: proxy.packing(),
-                            };
-                            let adding = add(&self.caller, &mut proxies, &proxy, &owner, visits);
-                            let Some(added) = shared.close.run_until_cancelled(adding).await else {
-                                return Ok(());
-                            };
-                            let (remote_addr, error) = match added {
-                                Ok(added) => {
-                                    self.login = None;
-                                    connections.open();
-                                    mux.iter().for_each(Mux::keep_all);
-                                    if mux.is_none() {
-                                        shared.without_mux.register(&self.run_id, connections);
-                                    }
-                                    let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
-                                    proxies.add(added);
-                                    (at, String::new())
-                                }
-                                Err(error) => (String::new(), error),
-                            };
-                            let proxy_name = proxy.proxy_name;
-                            let answer = NewProxyAnswer { proxy_name, remote_addr, error };
-                            Message::bytes(kind::NEW_PROXY_ANSWER, &answer)?
-                        }
-                        kind::CLOSE_PROXY => {
-                            let close: CloseProxy = message.content()?;
-                            proxies.close(&close.proxy_name);
-                            continue;
-                        }
-                        // What a later version may say.
-                        _ => continue,
-                    }
+                    let answering = self.answer(&message);
+                    let Some(answer) = shared.close.run_until_cancelled(answering).await else { return Ok(()) };
+                    let Some(bytes) = answer? else { continue };
+                    bytes
                 }
                 stream = or_never(accepted.as_mut().map(mpsc::Receiver::recv)) => {
                     let Some(stream) = stream else { return Ok(()) };
@@ -343,14 +329,15 @@ impl Connection {
                         early += 1;
                         if early > POOL { continue }
                     }
-                    tasks.spawn(offered(self.caller.clone(), stream, connections.clone(), self.run_id.clone()));
+                    let (caller, connections) = (self.caller.clone(), self.connections.clone());
+                    tasks.spawn(offered(caller, stream, connections, self.run_id.clone()));
                     continue;
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
                 Some(_) = tasks.join_next() => continue,
                 () = sleep_until(ping) => {
                     ping = Instant::now() + shared.times.ping;
-                    mux.iter().for_each(Mux::ping);
+                    self.mux.iter().for_each(Mux::ping);
                     continue;
                 }
                 () = or_never(liveness.as_ref().map(|liveness| liveness.lost_after(shared.times.silence))) => {
@@ -366,7 +353,7 @@ impl Connection {
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;
                 }
-                revoked = proxies.over() => {
+                revoked = self.proxies.over() => {
                     if let Some(name) = revoked {
                         shared.refuse(Refusal::Revoked, name.as_str(), self.caller.peer);
                     }
@@ -376,12 +363,12 @@ impl Connection {
                     if has_none { return Ok(()) }
                     // It is not told: it connects to another server when this closes.
                     is_leaving = true;
-                    proxies.drain();
+                    self.proxies.drain();
                     continue;
                 }
                 () = shared.close.cancelled() => return Ok(()),
                 () = or_never(overdue.map(sleep_until)) => return Ok(()),
-                () = or_never(mux.as_ref().map(Mux::closed)) => return Ok(()),
+                () = or_never(self.mux.as_ref().map(Mux::closed)) => return Ok(()),
             };
             let written = async {
                 writing.write_all(&bytes).await?;
@@ -392,41 +379,78 @@ impl Connection {
             written.map_err(|_| io::ErrorKind::TimedOut)??;
         }
     }
-}
 
-/// Opens the tunnel that a client asks for; or says why not, in words that the client shows.
-async fn add(
-    caller: &Caller,
-    proxies: &mut Proxies,
-    proxy: &NewProxy,
-    owner: &Owner,
-    visits: impl FnOnce(Name) -> Visits,
-) -> Result<Proxy, String> {
-    let (name, token, allowed) = requested_tunnel(proxy).inspect_err(|_| {
-        caller.shared.refuse(Refusal::Name, "", caller.peer);
-    })?;
-    caller.may(&name, &token, owner).await?;
-    if let Some(conflict) = proxies.conflict(&proxy.proxy_name, &name, &owner.client) {
-        caller.shared.refuse(Refusal::Taken, name.as_str(), caller.peer);
-        return Err(conflict);
+    /// What a message is answered with, if anything.
+    async fn answer(&mut self, message: &Message) -> io::Result<Option<Vec<u8>>> {
+        match message.kind {
+            kind::PING => Message::bytes(kind::PONG, &Bare {}).map(Some),
+            kind::NEW_PROXY => {
+                let proxy: NewProxy = message.content()?;
+                let (remote_addr, error) = match self.open(&proxy).await {
+                    Ok(address) => (address, String::new()),
+                    Err(error) => (String::new(), error),
+                };
+                let answer = NewProxyAnswer { proxy_name: proxy.proxy_name, remote_addr, error };
+                Message::bytes(kind::NEW_PROXY_ANSWER, &answer).map(Some)
+            }
+            kind::CLOSE_PROXY => {
+                let close: CloseProxy = message.content()?;
+                self.proxies.close(&close.proxy_name);
+                Ok(None)
+            }
+            // What a later version may say.
+            _ => Ok(None),
+        }
     }
-    let visits = Box::new(visits(name.clone()));
-    let session = Session::new(caller.shared.registry.number(), owner.clone(), visits, allowed);
-    let session = Arc::new(session);
-    caller
-        .shared
-        .registry
-        .add(&name, session.clone())
-        .map_err(|conflict| caller.conflict(&name, conflict))?;
-    caller.shared.metrics.tunnels.set(caller.shared.registry.connected() as i64);
-    tracing::warn!(
-        tunnel = %name,
-        peer = %caller.peer.ip(),
-        "a tunnel of the frp family is served, which is weaker: TLS alone protects its token, and nothing is probed"
-    );
-    let (shared, of) = (caller.shared.clone(), name.clone());
-    let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
-    Ok(Proxy { called: proxy.proxy_name.clone(), name, session, revoked })
+
+    /// Opens the tunnel that the client asks for, and says where it is visited; or says why not, in words that the client shows.
+    async fn open(&mut self, proxy: &NewProxy) -> Result<String, String> {
+        let caller = &self.caller;
+        let (name, token, allowed) = requested_tunnel(proxy).inspect_err(|_| {
+            caller.shared.refuse(Refusal::Name, "", caller.peer);
+        })?;
+        caller.may(&name, &token, &self.owner).await?;
+        if let Some(conflict) = self.proxies.conflict(&proxy.proxy_name, &name, &self.owner.client) {
+            caller.shared.refuse(Refusal::Taken, name.as_str(), caller.peer);
+            return Err(conflict);
+        }
+        let shared = caller.shared.clone();
+        let visits = Box::new(self.visits(name.clone(), proxy));
+        let session = Arc::new(Session::new(shared.registry.number(), self.owner.clone(), visits, allowed));
+        let added = shared.registry.add(&name, session.clone());
+        added.map_err(|conflict| caller.conflict(&name, conflict))?;
+        shared.metrics.tunnels.set(shared.registry.connected() as i64);
+        tracing::warn!(
+            tunnel = %name,
+            peer = %caller.peer.ip(),
+            "a tunnel of the frp family is served, which is weaker: TLS alone protects its token, and nothing is probed"
+        );
+        self.login = None;
+        self.connections.open();
+        self.mux.iter().for_each(Mux::keep_all);
+        if self.mux.is_none() {
+            shared.without_mux.register(&self.run_id, &self.connections);
+        }
+        let address = format!("{name}.{}:{}", shared.proxy.domain, shared.port);
+        let of = name.clone();
+        let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
+        self.proxies.add(Proxy { called: proxy.proxy_name.clone(), name, session, revoked });
+        Ok(address)
+    }
+
+    fn visits(&self, name: Name, proxy: &NewProxy) -> Visits {
+        let shared = &self.caller.shared;
+        Visits {
+            name,
+            connections: self.connections.clone(),
+            want: self.want.clone(),
+            lost: self.lose.clone(),
+            places: Arc::new(Semaphore::new(shared.streams)),
+            within: shared.times.handshake,
+            proxy_name: proxy.proxy_name.clone(),
+            packing: proxy.packing(),
+        }
+    }
 }
 
 #[cfg(test)]

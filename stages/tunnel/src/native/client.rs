@@ -15,6 +15,7 @@ use crate::client::{ClientError, Event, Forwarding};
 use crate::dial::DialError;
 use crate::metrics::Visit;
 use crate::mux::{Mux, MuxStream};
+use crate::or_never::or_never;
 use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
@@ -72,11 +73,7 @@ pub(crate) async fn run(
     let mut is_stopping = false;
     let mut until = None;
     loop {
-        let written = async {
-            writing.write_u8(note as u8).await?;
-            writing.flush().await
-        };
-        timeout(times.silence, written)
+        timeout(times.silence, note.write(&mut writing))
             .await
             .map_err(|_| ClientError::Silent)?
             .map_err(|_| ClientError::Closed)?;
@@ -114,7 +111,7 @@ pub(crate) async fn run(
                     until = Some(Instant::now() + to.grace);
                     break Note::Drain;
                 }
-                () = sleep_until(until.unwrap_or(heard)), if until.is_some() => return Ok(()),
+                () = or_never(until.map(sleep_until)) => return Ok(()),
                 () = mux.closed() => return closed(is_stopping),
             }
         };

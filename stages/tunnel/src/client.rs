@@ -113,6 +113,13 @@ pub enum ClientError {
     Revoked,
 }
 
+impl ClientError {
+    /// Whether it comes of the settings: another try ends in the same way.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Header | Self::Login(_))
+    }
+}
+
 /// What happens on a connection to the server.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -267,13 +274,7 @@ impl Client {
                     Some(Event::Leaving) => break,
                     Some(Event::Ended(Ok(()))) | None => break,
                     Some(Event::Ended(Err(error))) => {
-                        let is_final = match &error {
-                            ClientError::Refused(_) | ClientError::Header | ClientError::Login(_) => {
-                                !to.was_served.load(Ordering::Acquire)
-                            }
-                            _ => false,
-                        };
-                        if is_final {
+                        if error.is_refusal() && !to.was_served.load(Ordering::Acquire) {
                             return Err(error);
                         }
                         failures = (failures + 1).min(MOST_FAILURES);

@@ -105,27 +105,12 @@ impl Proxy {
         mut request: Request<Incoming>,
     ) -> (Outcome, Response<Body>) {
         let none = || no_tunnel(say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
-        if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
-            // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
-            return (Outcome::Refused, say(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+        if let Some((status, text)) = refusal(&request) {
+            return (Outcome::Refused, say(status, text));
         }
-        let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
-        let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-        if !codings.next().is_none_or(is_chunked) || codings.next().is_some() {
-            // What else was done to the body nobody would be told.
-            let text = "the transfer coding `chunked` alone is taken\n";
-            return (Outcome::Refused, say(StatusCode::NOT_IMPLEMENTED, text));
-        }
-        if request.headers().get_all(header::HOST).iter().count() > 1 {
-            // The service behind the tunnel may take the other for the one that counts.
-            return (Outcome::Refused, say(StatusCode::BAD_REQUEST, "a request names one host\n"));
-        }
-        // Whatever the request's line says, one host decides.
-        let host = match request.uri().authority() {
-            Some(authority) => Some(authority.as_str()),
-            None => request.headers().get(header::HOST).and_then(|host| host.to_str().ok()),
+        let Some(name) = host(&request).and_then(|host| Name::of_host(host, &self.domain)) else {
+            return none();
         };
-        let Some(name) = host.and_then(|host| Name::of_host(host, &self.domain)) else { return none() };
         let mut tried = Vec::new();
         let mut active = match self.wait(&name, &tried).await {
             Route::Through(active) => active,
@@ -166,23 +151,10 @@ impl Proxy {
                     Route::Through(other) if attempt < TRIES => (request, active) = (back, other),
                     _ => return unreachable(),
                 },
-                Err(SendError::Full) => {
-                    let mut answer =
-                        say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
-                    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-                    return (Outcome::Full, answer);
-                }
+                Err(SendError::Full) => return full(),
                 Err(SendError::Refused) => return self.refused(&name, visitor),
                 Err(SendError::Broken) => return unreachable(),
-                Err(SendError::Late) => {
-                    return (
-                        Outcome::Late,
-                        say(
-                            StatusCode::GATEWAY_TIMEOUT,
-                            "the service behind the tunnel did not answer in time\n",
-                        ),
-                    );
-                }
+                Err(SendError::Late) => return late(),
             }
         }
         away()
@@ -321,6 +293,33 @@ async fn connect(io: Box<dyn crate::session::Io>) -> Result<SendRequest<Body>, h
     Ok(sender)
 }
 
+/// Why a request is not passed on, whichever tunnel it is for.
+fn refusal<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
+    if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+    }
+    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if !codings.next().is_none_or(is_chunked) || codings.next().is_some() {
+        // What else was done to the body nobody would be told.
+        return Some((StatusCode::NOT_IMPLEMENTED, "the transfer coding `chunked` alone is taken\n"));
+    }
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // The service behind the tunnel may take the other for the one that counts.
+        return Some((StatusCode::BAD_REQUEST, "a request names one host\n"));
+    }
+    None
+}
+
+/// The host that a request is for. That of its line counts, if it has one.
+fn host<B>(request: &Request<B>) -> Option<&str> {
+    match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(header::HOST).and_then(|host| host.to_str().ok()),
+    }
+}
+
 /// The same request once more, if it asks for nothing but an answer.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -336,6 +335,17 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
 
 fn unreachable() -> (Outcome, Response<Body>) {
     (Outcome::Unreachable, say(StatusCode::BAD_GATEWAY, "the service behind the tunnel did not answer\n"))
+}
+
+fn late() -> (Outcome, Response<Body>) {
+    let text = "the service behind the tunnel did not answer in time\n";
+    (Outcome::Late, say(StatusCode::GATEWAY_TIMEOUT, text))
+}
+
+fn full() -> (Outcome, Response<Body>) {
+    let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    (Outcome::Full, answer)
 }
 
 fn away() -> (Outcome, Response<Body>) {

@@ -341,33 +341,9 @@ impl Service for Server {
             given.stop.cancelled().await;
             tokio::time::sleep(self.drain_delay).await;
         };
-        tokio::pin!(drained);
-        loop {
-            let accepted = tokio::select! {
-                () = &mut drained => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    let place = tokio::select! {
-                        () = &mut drained => break,
-                        place = places.take() => place,
-                    };
-                    let (place, shared) = (Arc::new(place), self.shared.clone());
-                    let conversing = connection(shared, tls.clone(), stream, peer, place.clone());
-                    visitors.spawn(async move {
-                        tokio::select! {
-                            () = conversing => {}
-                            // Nothing is asked over it, and somebody else has something to ask.
-                            () = place.lost() => {}
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+        tokio::select! {
+            () = drained => {}
+            () = take_connections(&self.listener, &self.shared, tls.as_ref(), &places) => {}
         }
         drop(self.listener);
         self.shared.leaving.cancel();
@@ -394,6 +370,34 @@ impl Service for Server {
         tokio::time::timeout(Duration::from_secs(5), self.shared.tunnels.wait()).await.map_err(|_| {
             StageError::retry(Reason::Timeout, io::Error::other("tunnels did not close in time"))
         })
+    }
+}
+
+/// Takes connections, and serves each in a task of its own; without end.
+async fn take_connections(
+    listener: &TcpListener,
+    shared: &Arc<Shared>,
+    tls: Option<&TlsAcceptor>,
+    places: &Arc<Places>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let place = Arc::new(places.take().await);
+                let conversing = connection(shared.clone(), tls.cloned(), stream, peer, place.clone());
+                shared.proxy.visits.spawn(async move {
+                    tokio::select! {
+                        () = conversing => {}
+                        // Nothing is asked over it, and somebody else has something to ask.
+                        () = place.lost() => {}
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
 }
 

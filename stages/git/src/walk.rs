@@ -221,8 +221,14 @@ impl Walk<'_, '_> {
         Reach { words, bits }
     }
 
-    fn part(&mut self, asked: &[Asked], part: &[Query], tips: &HashMap<Oid, usize>) -> Result<(), GitError> {
-        let reach = self.reach(tips);
+    /// Those of `part` who have paths, by the revisions that they ask about.
+    fn groups(
+        &mut self,
+        asked: &[Asked],
+        part: &[Query],
+        tips: &HashMap<Oid, usize>,
+        reach: &Reach,
+    ) -> Vec<Group> {
         let mut groups: HashMap<(Oid, Option<Oid>), Group> = HashMap::new();
         for query in part {
             let wanted = &asked[*query as usize];
@@ -240,9 +246,15 @@ impl Walk<'_, '_> {
         }
         let mut groups: Vec<Group> = groups.into_values().filter(|group| !group.queries.is_empty()).collect();
         for group in &mut groups {
-            let new = self.order.iter().filter(|place| is_new(&reach, group, **place));
+            let new = self.order.iter().filter(|place| is_new(reach, group, **place));
             group.candidates = new.count();
         }
+        groups
+    }
+
+    fn part(&mut self, asked: &[Asked], part: &[Query], tips: &HashMap<Oid, usize>) -> Result<(), GitError> {
+        let reach = self.reach(tips);
+        let mut groups = self.groups(asked, part, tips, &reach);
         let mut history = Simplified::default();
         for group in &groups {
             let to = group.queries.first().and_then(|query| self.graph.find(asked[*query as usize].to));
@@ -279,13 +291,7 @@ impl Walk<'_, '_> {
             // Whoever has an answer is not looked for any more; the tree of paths is made anew when that is half of them.
             let candidates: usize = groups.iter().map(|group| group.queries.len()).sum();
             if !touched.is_empty() || candidates * 2 <= open.len() {
-                let mut still = Vec::new();
-                for group in &groups {
-                    let open = group.queries.iter().copied();
-                    still.extend(open.filter(|query| {
-                        is_open(&self.answers[*query as usize], group.candidates, self.limit)
-                    }));
-                }
+                let still = self.still_open(&groups);
                 if still.len() * 2 <= open.len() {
                     paths = tree_of(asked, &still);
                     open = still;
@@ -300,6 +306,16 @@ impl Walk<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Those whose answers an older commit can still add to.
+    fn still_open(&self, groups: &[Group]) -> Vec<Query> {
+        let of = |group: &Group| {
+            let is_open =
+                |query: &Query| is_open(&self.answers[*query as usize], group.candidates, self.limit);
+            group.queries.iter().copied().filter(is_open).collect::<Vec<_>>()
+        };
+        groups.iter().flat_map(of).collect()
     }
 
     fn note(&mut self, query: Query, commit: Oid, touched: &Touched, new: bool) {

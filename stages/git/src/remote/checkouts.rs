@@ -516,7 +516,7 @@ impl Inner {
             }
             let mut entries = lock(&self.entries);
             let known = entries.iter().find(|(_, entry)| entry.clone.path() == path);
-            // CloneGuard by the map alone: nobody can begin to use it while the map is locked.
+            // Held by the map alone: nobody can begin to use it while the map is locked.
             let unused = known.is_none_or(|(_, entry)| Arc::strong_count(entry) == 1);
             let to = path.with_extension("gone");
             if unused && fs::rename(&path, &to).is_ok() {

@@ -121,19 +121,7 @@ impl SshChannel {
         };
         let failed =
             |error: &russh::Error| FetchError::Connect { host: host.clone(), why: error.to_string() };
-        let preferred = Preferred::default();
-        let [least, usual, largest] = GROUP;
-        let config = client::Config {
-            preferred: Preferred {
-                key: Cow::Owned(algorithms(call.hosts, &name, port)),
-                kex: preferred.kex.iter().copied().chain(KEX).collect(),
-                mac: preferred.mac.iter().copied().chain([mac::HMAC_SHA1]).collect(),
-                ..preferred
-            },
-            gex: client::GexParams::new(least, usual, largest).map_err(|error| failed(&error))?,
-            nodelay: true,
-            ..client::Config::default()
-        };
+        let config = config(call.hosts, &name, port).map_err(|error| failed(&error))?;
         let place = (name.trim_matches(['[', ']']).to_owned(), port);
         let connected = client::connect(Arc::new(config), place, handler).await;
         let judged = found.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -221,6 +209,23 @@ fn words(said: &[u8]) -> String {
     });
     let lines: Vec<&str> = lines.filter(|line| line.contains(char::is_alphanumeric)).collect();
     lines.join(" ")
+}
+
+/// What is offered to a host.
+fn config(hosts: &KnownHosts, host: &str, port: u16) -> Result<client::Config, russh::Error> {
+    let preferred = Preferred::default();
+    let [least, usual, largest] = GROUP;
+    Ok(client::Config {
+        preferred: Preferred {
+            key: Cow::Owned(algorithms(hosts, host, port)),
+            kex: preferred.kex.iter().copied().chain(KEX).collect(),
+            mac: preferred.mac.iter().copied().chain([mac::HMAC_SHA1]).collect(),
+            ..preferred
+        },
+        gex: client::GexParams::new(least, usual, largest)?,
+        nodelay: true,
+        ..client::Config::default()
+    })
 }
 
 /// What the host may prove itself with: keys of the kinds that are known of it. Of an unknown host any, to name its key.

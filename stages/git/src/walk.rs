@@ -25,7 +25,7 @@ use crate::error::GitError;
 
 /// What is asked of one application.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct WalkRequest {
     /// The revision it stands at now.
     pub to: Oid,
     /// The revision it stood at before; `None` when it never did. One that the repository does not know is as none.
@@ -94,7 +94,11 @@ const SET_BYTES: usize = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// A commit or tree cannot be read, a revision is not there, or history is longer than `limits` allow.
-pub fn changes(repository: &Repository, asked: &[Asked], limits: WalkLimits) -> Result<Walked, GitError> {
+pub fn changes(
+    repository: &Repository,
+    asked: &[WalkRequest],
+    limits: WalkLimits,
+) -> Result<Walked, GitError> {
     let tips = asked.iter().flat_map(|asked| [Some(asked.to), asked.since]).flatten();
     let graph = Graph::load(repository, tips, limits.commits)?;
     let order = graph.newest_first();
@@ -224,7 +228,7 @@ impl Walk<'_, '_> {
     /// Those of `part` who have paths, by the revisions that they ask about.
     fn groups(
         &mut self,
-        asked: &[Asked],
+        asked: &[WalkRequest],
         part: &[Query],
         tips: &HashMap<Oid, usize>,
         reach: &Reach,
@@ -252,7 +256,12 @@ impl Walk<'_, '_> {
         groups
     }
 
-    fn part(&mut self, asked: &[Asked], part: &[Query], tips: &HashMap<Oid, usize>) -> Result<(), GitError> {
+    fn part(
+        &mut self,
+        asked: &[WalkRequest],
+        part: &[Query],
+        tips: &HashMap<Oid, usize>,
+    ) -> Result<(), GitError> {
         let reach = self.reach(tips);
         let mut groups = self.groups(asked, part, tips, &reach);
         let mut history = Simplified::default();
@@ -360,6 +369,6 @@ fn is_new(reach: &Reach, group: &Group, place: Place) -> bool {
     reach.has(place, group.to) && !group.since.is_some_and(|since| reach.has(place, since))
 }
 
-fn tree_of(asked: &[Asked], queries: &[Query]) -> PathTree {
+fn tree_of(asked: &[WalkRequest], queries: &[Query]) -> PathTree {
     PathTree::new(queries.iter().map(|query| (*query, &asked[*query as usize].paths)))
 }

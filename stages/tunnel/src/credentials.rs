@@ -186,12 +186,6 @@ fn digests(text: &str) -> Result<Digests, LineError> {
     Ok(all)
 }
 
-/// The digest of a token as a file of tokens has it.
-#[must_use]
-pub fn digest_of(token: &SecretString) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(token.expose_secret().as_bytes())))
-}
-
 #[async_trait]
 impl Credentials for CredentialsFile {
     async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
@@ -235,7 +229,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
         let second = SecretString::from("second");
-        std::fs::write(&path, format!("# tunnels\na-one first\na-one {}\nb-two third\n", digest_of(&second)))
+        let digest = hex::encode(Sha256::digest(second.expose_secret()));
+        std::fs::write(&path, format!("# tunnels\na-one first\na-one sha256:{digest}\nb-two third\n"))
             .unwrap();
         let file = CredentialsFile { fresh: Duration::ZERO, ..CredentialsFile::open(&path).await.unwrap() };
         let (one, two) = (Name::read("a-one").unwrap(), Name::read("b-two").unwrap());

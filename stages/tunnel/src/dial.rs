@@ -23,7 +23,7 @@ use url::Url;
 use crate::http_proxy::{HttpProxy, ProxyError};
 use crate::read_ahead::ReadAhead;
 use crate::session::Io;
-use crate::{accept_of, new_key};
+use crate::ws::{accept_of, new_key};
 
 /// How many bytes of a refusal are read, to say what the server answered.
 const MAX_REFUSAL: usize = 4 << 10;

@@ -34,14 +34,12 @@ mod ws;
 
 pub use board::{Board, BoardError, Posted, Watching};
 pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
-pub use credentials::{
-    Anybody, Credentials, CredentialsError, CredentialsFile, LineError, Verdict, digest_of,
-};
+pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, LineError, Verdict};
 pub use dial::{Dial, DialError};
 pub use frp::Packing;
 pub use http_proxy::ProxyError;
 pub use name::{Name, NameError};
 pub use platform::{PlatformCredentials, PlatformError};
 pub use server::{Server, ServerConfig, ServerError, Times};
-pub use visitors::{NetworkError, Networks, address_of};
-pub use ws::{Frames, Side, WebSocket, accept_of, new_key};
+pub use visitors::{NetworkError, Networks};
+pub use ws::{Frames, Side, WebSocket, accept_of};

@@ -55,10 +55,7 @@ pub fn accept_of(key: &str) -> String {
 }
 
 /// A new `Sec-WebSocket-Key`.
-///
-/// # Errors
-/// When the system has no randomness.
-pub fn new_key() -> io::Result<String> {
+pub(crate) fn new_key() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(STANDARD.encode(bytes))

@@ -256,27 +256,22 @@ fn shown(of: &FoundRollout, found: &Value, output: Output, screen: &Screen) -> R
         return Ok(plain(&of.node.name) + "\n");
     }
     let (one, now): (Rollout, _) = (read(found.clone())?, Timestamp::now());
-    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let step = one.current_step_index.filter(|_| one.steps > 0);
     let state = match (one.aborted, one.paused) {
         (true, _) => "aborted",
         (false, true) => "paused",
         _ => "",
     };
-    let phase = one.phase.clone().unwrap_or_default();
+    let phase = match one.phase.clone().unwrap_or_default() {
+        phase if state.is_empty() || phase.eq_ignore_ascii_case(state) => phase,
+        phase => format!("{phase}, {state}"),
+    };
     let mut text = facts(
         &[
             ("Name", of.node.name.clone()),
             ("Namespace", of.node.namespace.clone().unwrap_or_default()),
             ("Application", of.app.to_string()),
-            (
-                "Phase",
-                if state.is_empty() || phase.eq_ignore_ascii_case(state) {
-                    phase
-                } else {
-                    format!("{phase}, {state}")
-                },
-            ),
+            ("Phase", phase),
             ("Message", one.message.clone().unwrap_or_default()),
             ("Strategy", one.strategy.clone().unwrap_or_default()),
             (
@@ -298,19 +293,27 @@ fn shown(of: &FoundRollout, found: &Value, output: Output, screen: &Screen) -> R
         screen,
     );
     if !one.revisions.is_empty() {
-        let row = |one: &Revision| -> Vec<Cell> {
-            vec![
-                one.revision.to_string().into(),
-                number(one.replicas).into(),
-                age(one.created_at.as_deref(), now).into(),
-                one.images.join(" ").into(),
-                (&*one.replica_set).into(),
-            ]
-        };
-        let rows: Vec<_> = one.revisions.iter().map(row).collect();
-        text += &format!("\n{}", table(REVISIONS, &rows, output == Output::Wide, true, screen));
+        text += &format!("\n{}", revisions(&one.revisions, now, output, screen));
     }
     Ok(text)
+}
+
+fn revisions(all: &[Revision], now: Timestamp, output: Output, screen: &Screen) -> String {
+    let row = |one: &Revision| -> Vec<Cell> {
+        vec![
+            one.revision.to_string().into(),
+            number(one.replicas).into(),
+            age(one.created_at.as_deref(), now).into(),
+            one.images.join(" ").into(),
+            (&*one.replica_set).into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    table(REVISIONS, &rows, output == Output::Wide, true, screen)
+}
+
+fn number(of: Option<i64>) -> String {
+    of.map(|number| number.to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]

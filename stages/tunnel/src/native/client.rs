@@ -55,14 +55,7 @@ pub(crate) async fn run(
         // Who waits beside a newer life ends with the wait.
         () = stop.cancelled() => return Ok(()),
     };
-    let io = answer.map_err(|error| match error {
-        DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
-            ClientError::Refused(error)
-        }
-        DialError::Refused { status: StatusCode::GONE, .. } => ClientError::Superseded,
-        error => ClientError::Dial(error),
-    })?;
-    let socket = WebSocket::new(io, Side::Client, Frames::Binary);
+    let socket = WebSocket::new(answer.map_err(not_open)?, Side::Client, Frames::Binary);
     let (mux, mut accepted) = Mux::start(socket, Mode::Client, MAX_STREAMS);
     let _closing = Closing(mux.clone());
     let control = mux.open().await.map_err(|_| ClientError::Closed)?;
@@ -87,19 +80,10 @@ pub(crate) async fn run(
                 byte = reading.read_u8() => {
                     let Ok(byte) = byte else { return closed(is_stopping) };
                     heard = Instant::now();
-                    match Note::of(byte) {
-                        Some(Note::Serving) => drop(events.send(Event::Serving).await),
-                        Some(Note::Drain) => drop(events.send(Event::Leaving).await),
-                        Some(Note::Superseded) => {
-                            drop(events.send(Event::Superseded).await);
-                            // What is under way goes on; the server closes when it is done.
-                            is_stopping = true;
-                        }
-                        Some(Note::Taken) => return Err(ClientError::Taken),
-                        Some(Note::Revoked) => return Err(ClientError::Revoked),
-                        // A later version may say more.
-                        _ => {}
-                    }
+                    let note = Note::of(byte);
+                    // What is under way goes on; the server closes when it is done.
+                    is_stopping |= note == Some(Note::Superseded);
+                    hear(note, &events).await?;
                 }
                 () = sleep_until(ping) => {
                     ping = Instant::now() + times.ping;
@@ -116,6 +100,32 @@ pub(crate) async fn run(
             }
         };
     }
+}
+
+/// Why the tunnel is not open after a server was asked for it.
+fn not_open(error: DialError) -> ClientError {
+    match error {
+        DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
+            ClientError::Refused(error)
+        }
+        DialError::Refused { status: StatusCode::GONE, .. } => ClientError::Superseded,
+        error => ClientError::Dial(error),
+    }
+}
+
+/// Tells what the server says; an error ends the connection.
+async fn hear(note: Option<Note>, events: &mpsc::Sender<Event>) -> Result<(), ClientError> {
+    let event = match note {
+        Some(Note::Serving) => Event::Serving,
+        Some(Note::Drain) => Event::Leaving,
+        Some(Note::Superseded) => Event::Superseded,
+        Some(Note::Taken) => return Err(ClientError::Taken),
+        Some(Note::Revoked) => return Err(ClientError::Revoked),
+        // A later version may say more.
+        _ => return Ok(()),
+    };
+    drop(events.send(event).await);
+    Ok(())
 }
 
 fn closed(is_agreed: bool) -> Result<(), ClientError> {

@@ -19,7 +19,7 @@ use yamux::Mode;
 
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::liveness::{Liveness, WatchedFrames};
+use super::liveness::{Liveness, watched};
 use super::messages::{
     CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
@@ -54,7 +54,7 @@ impl Transport {
         if is_without_mux {
             return (Self::Connections, Some(Carrier::new(socket)));
         }
-        let (socket, liveness) = WatchedFrames::new(socket);
+        let (socket, liveness) = watched(socket);
         (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, liveness), None)
     }
 

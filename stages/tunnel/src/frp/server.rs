@@ -17,7 +17,7 @@ use yamux::Mode;
 
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::liveness::{Liveness, WatchedFrames};
+use super::liveness::{Liveness, watched};
 use super::messages::{
     Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, kind,
 };
@@ -150,7 +150,7 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
         let (first, mut carrier) = caller.shared.inner_tls.accept(carrier).await?;
         let mut streams = None;
         if first == MUX_VERSION {
-            let (frames, liveness) = WatchedFrames::new(carrier);
+            let (frames, liveness) = watched(carrier);
             let most = caller.shared.streams + OWN_STREAMS;
             // Anybody may connect, and what is sent over a stream is kept until it is read.
             let (mux, mut accepted) = Mux::keeping(frames, Mode::Server, most, POOL + 1);

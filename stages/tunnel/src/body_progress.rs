@@ -2,12 +2,14 @@
 //! takes.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use crate::lock::lock;
 use tokio::time::{Instant, sleep_until};
 
 /// When something of a body was last passed on.
@@ -22,7 +24,7 @@ impl Default for BodyProgress {
 
 impl BodyProgress {
     fn touch(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.0) = Instant::now();
     }
 
     /// Waits for `coming` until nothing of the body has been passed on for `limit`, counted from now at the earliest; `None` when
@@ -31,7 +33,7 @@ impl BodyProgress {
         self.touch();
         tokio::pin!(coming);
         loop {
-            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + limit;
+            let until = *lock(&self.0) + limit;
             if until <= Instant::now() {
                 return None;
             }

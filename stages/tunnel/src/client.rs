@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::dial::{Dial, DialError};
+use crate::lock::lock;
 use crate::metrics::ClientMetrics;
 use crate::{Name, Packing, Times, frp, native};
 
@@ -167,7 +168,7 @@ impl Forwarding {
 
     /// The server asked through the tunnel whether the service can be reached.
     pub(crate) fn probed(&self, is_reached: bool) {
-        let mut last = self.ready.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.ready.reached);
         *last = is_reached.then(Instant::now);
     }
 }
@@ -184,7 +185,7 @@ impl Ready {
     /// Whether a connection is served, and the server found the service through one lately.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let last = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *lock(&self.reached);
         self.serving.load(Ordering::Acquire) > 0 && last.is_some_and(|last| last.elapsed() < self.lately)
     }
 }

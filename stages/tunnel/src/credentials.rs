@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
+use crate::lock::lock;
 use crate::{Name, NameError};
 
 /// What is known of a token.
@@ -133,7 +134,7 @@ impl CredentialsFile {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<CachedFile>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     fn known(&self) -> Option<CachedFile> {

@@ -16,6 +16,7 @@ mod head_timeout;
 mod holding_body;
 mod http_proxy;
 mod io_errors;
+mod lock;
 mod metrics;
 mod mux;
 mod name;

@@ -13,7 +13,7 @@ mod passing;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use self::passing::PeerLead;
 use crate::Name;
 use crate::board::{Board, Posted};
+use crate::lock::lock;
 use crate::registry::Registry;
 use crate::session::{Owner, Session};
 use crate::visitors::Networks;
@@ -108,10 +109,6 @@ impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peers").field("id", &self.id).field("address", &self.address).finish_non_exhaustive()
     }
-}
-
-fn lock(known: &Mutex<PeerTable>) -> MutexGuard<'_, PeerTable> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Peers {

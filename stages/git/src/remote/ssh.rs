@@ -3,7 +3,7 @@
 //! A host whose key is not known is refused before anything is said to it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use secrecy::ExposeSecret as _;
 
 use super::credentials::Credential;
 use super::hosts::{Judgement, KnownHosts};
-use super::{FetchError, RepositoryUrl, ssh_key};
+use super::{FetchError, RepositoryUrl, lock, ssh_key};
 
 /// Exchanges of keys that Argo CD knows beside those that the library prefers: some hosts know the elliptic curves of NIST
 /// alone, Azure DevOps Server the group of 2,048 bits with SHA-1.
@@ -73,7 +73,7 @@ impl client::Handler for HostKey {
         let PublicKeyOrCertificate::PublicKey { key, .. } = key else { return Ok(false) };
         let judgement = self.known.judge(&self.host, self.port, key);
         let fingerprint = PublicKey::fingerprint(key, HashAlg::Sha256).to_string();
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some((judgement, fingerprint));
+        *lock(&self.found) = Some((judgement, fingerprint));
         Ok(self.any || judgement == Judgement::Known)
     }
 }
@@ -124,7 +124,7 @@ impl SshChannel {
         let config = config(call.hosts, &name, port).map_err(|error| failed(&error))?;
         let place = (name.trim_matches(['[', ']']).to_owned(), port);
         let connected = client::connect(Arc::new(config), place, handler).await;
-        let judged = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let judged = lock(&found).take();
         let mut handle = match (connected, judged) {
             (Ok(handle), _) => handle,
             (Err(russh::Error::UnknownKey), Some((Judgement::Unknown, fingerprint))) => {

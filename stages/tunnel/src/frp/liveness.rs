@@ -3,11 +3,13 @@
 //! The family's own pings are thirty seconds apart, and its silence is ninety long. Its multiplexer answers pings at any time, so
 //! that whoever has answered one is known to be gone much earlier; who has not is given the family's time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncRead;
 use tokio::time::{Instant, sleep_until};
+
+use crate::lock::lock;
 use tokio_util::io::InspectReader;
 
 /// How many bytes the head of a frame has.
@@ -39,7 +41,7 @@ struct LastHeard {
 
 impl Liveness {
     fn last(&self) -> LastHeard {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     /// Ends when nothing was heard for so long of a side that has answered a ping.
@@ -88,7 +90,7 @@ impl FrameReader {
                 has_answered |= kind == PING && flags & ACK != 0;
             }
         }
-        let mut last = self.liveness.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.liveness.0);
         last.when = Instant::now();
         last.has_answered |= has_answered;
     }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
 use crate::Name;
+use crate::lock::lock;
 use crate::server::Shared;
 use crate::session::Session;
 
@@ -20,7 +21,7 @@ pub(crate) struct ProxyNames(Mutex<HashMap<String, (String, u64)>>);
 
 impl ProxyNames {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (String, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Whether another client has a proxy of this name. A proxy that is named as its tunnel is needs no check, as a tunnel is of one

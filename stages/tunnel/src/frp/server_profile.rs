@@ -1,7 +1,10 @@
 //! What a client of the frp family has learned of its server from earlier connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use std::sync::Mutex;
+
+use crate::lock::lock;
 
 /// What is known of a server; kept from one connection to the next.
 #[derive(Debug, Default)]
@@ -14,11 +17,11 @@ pub(crate) struct ServerProfile {
 
 impl ServerProfile {
     pub(super) fn run_id(&self) -> String {
-        self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.run_id).clone()
     }
 
     pub(super) fn keep_run_id(&self, run_id: &str) {
-        run_id.clone_into(&mut self.run_id.lock().unwrap_or_else(PoisonError::into_inner));
+        run_id.clone_into(&mut lock(&self.run_id));
     }
 
     /// Whether the server has no multiplexer, as far as is known.

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 
 use super::carrier::Carrier;
 use super::messages::{Message, StartWork, kind};
+
 use super::server::POOL;
+use crate::lock::lock;
 
 /// How many work connections are kept for visitors of a client which has a tunnel, beside those that visitors wait for already;
 /// further ones are closed.
@@ -51,7 +53,7 @@ impl WorkConnections {
             return;
         }
         let most = if self.is_open() { MAX_WAITING } else { POOL };
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.waiting);
         if waiting.len() < most + self.takers.load(Ordering::Acquire) {
             waiting.push_back(carrier);
             self.count.add_permits(1);
@@ -71,7 +73,7 @@ impl WorkConnections {
         self.takers.fetch_add(1, Ordering::AcqRel);
         let _taking = WaitingVisitor(&self.takers);
         self.count.acquire().await.ok()?.forget();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        lock(&self.waiting).pop_front()
     }
 }
 
@@ -100,21 +102,21 @@ impl ClientsWithoutMux {
     /// Notes that work connections of a run id are for `connections`: the last client that has a tunnel gets them, or else the first one
     /// that logged in.
     pub(super) fn register(&self, run_id: &str, connections: &Arc<WorkConnections>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         if connections.is_open() || !all.contains_key(run_id) {
             all.insert(run_id.to_owned(), connections.clone());
         }
     }
 
     pub(super) fn remove(&self, run_id: &str, connections: &Arc<WorkConnections>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         if all.get(run_id).is_some_and(|known| Arc::ptr_eq(known, connections)) {
             all.remove(run_id);
         }
     }
 
     pub(super) fn get(&self, run_id: &str) -> Option<Arc<WorkConnections>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
+        lock(&self.0).get(run_id).cloned()
     }
 }
 

@@ -15,8 +15,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{HANDSHAKE_TIMEOUT, KEY, PeerTable, Peers, lock};
+use super::{HANDSHAKE_TIMEOUT, KEY, PeerTable, Peers};
 use crate::Name;
+use crate::lock::lock;
 use crate::registry::{Conflict, Route};
 use crate::relay::{keep_alive, relay};
 use crate::session::{Io, Lead, LeadError};

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, sleep_until};
 
 use crate::lock::lock;
-use tokio::time::{Instant, sleep_until};
 
 /// When something of a body was last passed on.
 #[derive(Debug)]

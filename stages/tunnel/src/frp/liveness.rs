@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::io::InspectReader;
 
 use crate::lock::lock;
-use tokio_util::io::InspectReader;
 
 /// How many bytes the head of a frame has.
 const HEAD: usize = 12;

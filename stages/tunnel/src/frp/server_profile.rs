@@ -1,8 +1,7 @@
 //! What a client of the frp family has learned of its server from earlier connections.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::lock::lock;
 

@@ -9,7 +9,6 @@ use tokio::sync::Semaphore;
 
 use super::carrier::Carrier;
 use super::messages::{Message, StartWork, kind};
-
 use super::server::POOL;
 use crate::lock::lock;
 

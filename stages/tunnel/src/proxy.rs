@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use stages_client::{NO_TUNNEL, says_who_asked, speaks_http};
+use stages_client::{HOP_BY_HOP, NO_TUNNEL, has_other_coding, says_who_asked, speaks_http};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,18 +31,6 @@ use crate::{Name, Times};
 
 /// Connections of a tunnel that are tried for one request.
 const TRIES: usize = 3;
-/// Headers of one connection alone, beside what `Connection` names.
-const HOP: [HeaderName; 9] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
-];
 
 /// What leads visitors through.
 #[derive(Debug)]
@@ -299,9 +287,7 @@ fn refusal<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
         // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
         return Some((StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
     }
-    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
-    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if !codings.next().is_none_or(is_chunked) || codings.next().is_some() {
+    if has_other_coding(request.headers()) {
         // What else was done to the body nobody would be told.
         return Some((StatusCode::NOT_IMPLEMENTED, "the transfer coding `chunked` alone is taken\n"));
     }
@@ -403,7 +389,7 @@ fn strip(headers: &mut HeaderMap) {
     let upgrade = upgrade.filter(|protocol| !speaks_http(protocol.to_str().unwrap_or_default()));
     let trailers = headers.get(header::TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
     let taken = |name: &&HeaderName| **name != header::HOST && !says_who_asked(name);
-    for name in named.iter().filter(taken).chain(HOP.iter()) {
+    for name in named.iter().filter(taken).chain(HOP_BY_HOP.iter()) {
         headers.remove(name);
     }
     if let Some(upgrade) = upgrade {

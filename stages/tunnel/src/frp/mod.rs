@@ -17,6 +17,7 @@ mod messages;
 mod packing;
 mod proxies;
 mod requested_tunnel;
+mod served_client;
 pub(crate) mod server;
 mod server_profile;
 mod snappy;

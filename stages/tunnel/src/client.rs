@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use pipeline_core::{Given, Reason, Service, Shutdown, StageError};
 use prometheus::IntGauge;
 use stages_client::{GaugeGuard, Token};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -21,7 +22,8 @@ use url::Url;
 
 use crate::dial::{Dial, DialError};
 use crate::lock::lock;
-use crate::metrics::ClientMetrics;
+use crate::metrics::{ClientMetrics, Visit};
+use crate::relay::relay;
 use crate::{Name, Packing, Times, frp, native};
 
 /// How long the first pause after a lost connection may be; the next may be twice as long, and so on.
@@ -121,6 +123,11 @@ impl ClientError {
     }
 }
 
+/// How a connection ends that the server has closed.
+pub(crate) fn closed(is_agreed: bool) -> Result<(), ClientError> {
+    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
+}
+
 /// What happens on a connection to the server.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -164,6 +171,22 @@ impl Forwarding {
         let stream = timeout(self.times.handshake, connecting).await??;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+
+    /// Leads a visitor to the service; one who cannot be is told so by the end of their stream.
+    pub(crate) async fn lead(&self, visitor: impl AsyncRead + AsyncWrite + Unpin) {
+        match self.connect().await {
+            Ok(service) => {
+                self.metrics.visited(Visit::Led);
+                if let Err(error) = relay(visitor, service, self.times.answer).await {
+                    tracing::debug!(%error, "a visitor's connection was cut off");
+                }
+            }
+            Err(error) => {
+                self.metrics.visited(Visit::Unreachable);
+                tracing::warn!(%error, "the service cannot be reached");
+            }
+        }
     }
 
     /// The server asked through the tunnel whether the service can be reached.

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use hyper::upgrade::Upgraded;
@@ -24,19 +23,15 @@ use super::messages::{
     CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
 use super::packing::Packing;
-use super::{PATH, VERSION};
-use crate::client::{ClientError, Event, Forwarding};
-use crate::metrics::Visit;
+use super::{PATH, SILENCE, VERSION};
+use crate::client::{ClientError, Event, Forwarding, closed};
 use crate::mux::Mux;
 use crate::native::server::Closing;
 use crate::or_never::or_never;
-use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// How many streams a connection may have, each of them a work connection.
 const MAX_STREAMS: usize = 2_048;
-/// How long a server may be silent before it is taken to be gone. One whose multiplexer answers pings is known to be gone earlier.
-const SILENCE: Duration = Duration::from_secs(90);
 
 /// How control and work connections are carried.
 #[derive(Clone)]
@@ -236,10 +231,6 @@ fn granted(error: String, refusal: fn(String) -> ClientError) -> Result<(), Clie
     if error.is_empty() { Ok(()) } else { Err(refusal(error)) }
 }
 
-fn closed(is_agreed: bool) -> Result<(), ClientError> {
-    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
-}
-
 /// Opens a work connection, and waits until the server gives it to a visitor.
 async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option<Carrier> {
     loop {
@@ -272,16 +263,5 @@ async fn work(
 ) {
     let Some(carrier) = started(&to, &transport, &run_id).await else { return };
     let _visit = visits.token();
-    match to.connect().await {
-        Ok(service) => {
-            to.metrics.visited(Visit::Led);
-            if let Err(error) = relay(packing.unpacked(carrier), service, to.times.answer).await {
-                tracing::debug!(%error, "a visitor's connection was cut off");
-            }
-        }
-        Err(error) => {
-            to.metrics.visited(Visit::Unreachable);
-            tracing::warn!(%error, "the service cannot be reached");
-        }
-    }
+    to.lead(packing.unpacked(carrier)).await;
 }

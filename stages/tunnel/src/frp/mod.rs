@@ -24,6 +24,8 @@ mod snappy;
 mod visits;
 mod work_connections;
 
+use std::time::Duration;
+
 use md5::{Digest as _, Md5};
 
 pub(crate) use self::inner_tls::InnerTls;
@@ -34,6 +36,10 @@ pub(crate) use self::work_connections::ClientsWithoutMux;
 
 /// The path at which clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";
+
+/// How long the other side may be silent before it is taken to be gone: clients ping every thirty seconds. One whose multiplexer
+/// answers pings is known to be gone earlier.
+const SILENCE: Duration = Duration::from_secs(90);
 
 /// The version of frp that is spoken.
 const VERSION: &str = "0.44.0";

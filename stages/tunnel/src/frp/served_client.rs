@@ -2,13 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::SILENCE;
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
 use super::messages::{Bare, CloseProxy, Message, NewProxy, NewProxyAnswer, NewWork, kind};
@@ -24,10 +24,6 @@ use crate::mux::{Mux, MuxStream, is_end};
 use crate::or_never::or_never;
 use crate::registry::Conflict;
 use crate::session::{Owner, Session};
-
-/// How long a client may be silent before it is taken to be gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
-/// be gone earlier.
-const SILENCE: Duration = Duration::from_secs(90);
 
 impl Connection {
     /// Serves it until it ends.

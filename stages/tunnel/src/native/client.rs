@@ -11,12 +11,10 @@ use yamux::Mode;
 
 use super::server::Closing;
 use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT, WAIT};
-use crate::client::{ClientError, Event, Forwarding};
+use crate::client::{ClientError, Event, Forwarding, closed};
 use crate::dial::DialError;
-use crate::metrics::Visit;
 use crate::mux::{Mux, MuxStream};
 use crate::or_never::or_never;
-use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// How many streams the server may have open: more than a server is set to use.
@@ -128,10 +126,6 @@ async fn hear(note: Option<Note>, events: &mpsc::Sender<Event>) -> Result<(), Cl
     Ok(())
 }
 
-fn closed(is_agreed: bool) -> Result<(), ClientError> {
-    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
-}
-
 /// Does what the server opened a stream for: leads a visitor to the service, or answers a probe.
 async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
     let Ok(Ok(what)) = timeout(to.times.handshake, stream.read_u8()).await else { return };
@@ -140,19 +134,7 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
         return;
     }
     match what {
-        VISIT => match to.connect().await {
-            Ok(service) => {
-                to.metrics.visited(Visit::Led);
-                if let Err(error) = relay(stream, service, to.times.answer).await {
-                    tracing::debug!(%error, "a visitor's connection was cut off");
-                }
-            }
-            // The stream is reset, and the visitor told that the service is away.
-            Err(error) => {
-                to.metrics.visited(Visit::Unreachable);
-                tracing::warn!(%error, "the service cannot be reached");
-            }
-        },
+        VISIT => to.lead(stream).await,
         PROBE => {
             let is_reached = to.connect().await.is_ok();
             to.probed(is_reached);

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use self::change::RolloutChange;
 use crate::act::{Act, Progress, wait};
+use crate::app::AppConnection;
 use crate::app::find::AppName;
 use crate::arguments::AppProxyArgs;
 use crate::arguments::rollout::{RolloutArgs, RolloutChangeArgs, RolloutCommand};
 use crate::environment::Environment;
 use crate::error::RemoteError;
-use crate::platform::{Platform, read};
+use crate::platform::read;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
@@ -129,9 +130,8 @@ impl FoundRollout {
         way: &AppProxyArgs,
         environment: &Environment,
     ) -> Result<Self, RemoteError> {
-        let platform = Platform::find(&way.place, environment).await?;
-        let (app, _) = platform.application(&args.named, "uid").await?;
-        let proxy = Proxy::find(way, &app.runtime, environment).await?;
+        let app = AppConnection::find(&args.named, way, environment).await?;
+        let AppConnection { proxy, name: app, .. } = app;
         let is_rollout = |one: &Node| one.kind == "Rollout" && one.group.as_deref() == Some("argoproj.io");
         let mut all = proxy.tree(&app).await?;
         all.retain(is_rollout);

@@ -28,14 +28,14 @@ use crate::show::Screen;
 const DIFFERS: u8 = 3;
 
 /// An application, its platform, and the app proxy of its runtime.
-struct AppConnection {
-    platform: Platform,
-    proxy: Proxy,
-    name: AppName,
+pub(crate) struct AppConnection {
+    pub(crate) platform: Platform,
+    pub(crate) proxy: Proxy,
+    pub(crate) name: AppName,
 }
 
 impl AppConnection {
-    async fn find(
+    pub(crate) async fn find(
         named: &AppNameArgs,
         way: &AppProxyArgs,
         environment: &Environment,

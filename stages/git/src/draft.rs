@@ -226,14 +226,8 @@ impl GitRepository {
             .map_err(failed("the commit"))?;
         let mut added = vec![id];
         add_new(repository, &tree, Some(&before), &mut added)?;
-        let mut pack = repository.packbuilder().map_err(failed("the pack"))?;
-        pack.set_threads(1);
-        for id in added {
-            pack.insert_object(id, None).map_err(failed("the pack"))?;
-        }
-        let mut bytes = Buf::new();
-        pack.write_buf(&mut bytes).map_err(failed("the pack"))?;
-        Ok(Draft { id, pack: bytes.to_vec() })
+        let pack = pack(repository, &added).map_err(failed("the pack"))?;
+        Ok(Draft { id, pack })
     }
 
     /// Whether a commit is another, or one that follows it.
@@ -329,6 +323,18 @@ fn merged(
     let done = merge_file(&side(base.content()), &side(ours.content()), &side(data), None)
         .map_err(|source| GitError::Read { what: shown(path), source })?;
     Ok(done.is_automergeable().then(|| Content::Written(done.content().to_vec())))
+}
+
+/// A pack of some objects.
+fn pack(repository: &Repository, objects: &[Oid]) -> Result<Vec<u8>, git2::Error> {
+    let mut pack = repository.packbuilder()?;
+    pack.set_threads(1);
+    for id in objects {
+        pack.insert_object(*id, None)?;
+    }
+    let mut bytes = Buf::new();
+    pack.write_buf(&mut bytes)?;
+    Ok(bytes.to_vec())
 }
 
 /// What a tree has that another has not.

@@ -39,6 +39,8 @@ mod ssh_key;
 mod tenant;
 mod url;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use access::{Access, Scoped};
 pub use checkouts::{Checkout, Checkouts, Named};
 pub(crate) use committing::COMMIT_OUTCOMES;
@@ -52,3 +54,8 @@ pub use no_token::NoToken;
 pub use prefix::UrlPrefix;
 pub use tenant::{Projects, Tenant};
 pub use url::{RepositoryUrl, Scheme};
+
+/// What a lock holds; a panic of whoever held it is no reason to stop.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

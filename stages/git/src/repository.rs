@@ -11,7 +11,7 @@ use crate::file_change::BesideParent;
 use crate::paths::Paths;
 use crate::series::GitSeries;
 use crate::snapshot::Snapshot;
-use crate::walk::{self, Asked, Change, Changes, WalkLimits};
+use crate::walk::{self, Change, Changes, WalkLimits, WalkRequest};
 
 /// Characters of a commit's message that are kept.
 const MAX_MESSAGE: usize = 8_192;
@@ -142,7 +142,7 @@ impl GitRepository {
     ///
     /// # Errors
     /// As [`walk::changes`].
-    pub fn changes(&self, asked: &[Asked], limits: WalkLimits) -> Result<Vec<Changes>, GitError> {
+    pub fn changes(&self, asked: &[WalkRequest], limits: WalkLimits) -> Result<Vec<Changes>, GitError> {
         let begun = Instant::now();
         let walked = walk::changes(&self.inner, asked, limits);
         if let Some(series) = &self.series {

@@ -25,7 +25,7 @@ use crate::error::GitError;
 
 /// What is asked of one application.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct WalkRequest {
     /// The revision it stands at now.
     pub to: Oid,
     /// The revision it stood at before; `None` when it never did. One that the repository does not know is as none.
@@ -94,7 +94,11 @@ const SET_BYTES: usize = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// A commit or tree cannot be read, a revision is not there, or history is longer than `limits` allow.
-pub fn changes(repository: &Repository, asked: &[Asked], limits: WalkLimits) -> Result<Walked, GitError> {
+pub fn changes(
+    repository: &Repository,
+    asked: &[WalkRequest],
+    limits: WalkLimits,
+) -> Result<Walked, GitError> {
     let tips = asked.iter().flat_map(|asked| [Some(asked.to), asked.since]).flatten();
     let graph = Graph::load(repository, tips, limits.commits)?;
     let order = graph.newest_first();
@@ -221,8 +225,14 @@ impl Walk<'_, '_> {
         Reach { words, bits }
     }
 
-    fn part(&mut self, asked: &[Asked], part: &[Query], tips: &HashMap<Oid, usize>) -> Result<(), GitError> {
-        let reach = self.reach(tips);
+    /// Those of `part` who have paths, by the revisions that they ask about.
+    fn groups(
+        &mut self,
+        asked: &[WalkRequest],
+        part: &[Query],
+        tips: &HashMap<Oid, usize>,
+        reach: &Reach,
+    ) -> Vec<Group> {
         let mut groups: HashMap<(Oid, Option<Oid>), Group> = HashMap::new();
         for query in part {
             let wanted = &asked[*query as usize];
@@ -240,9 +250,20 @@ impl Walk<'_, '_> {
         }
         let mut groups: Vec<Group> = groups.into_values().filter(|group| !group.queries.is_empty()).collect();
         for group in &mut groups {
-            let new = self.order.iter().filter(|place| is_new(&reach, group, **place));
+            let new = self.order.iter().filter(|place| is_new(reach, group, **place));
             group.candidates = new.count();
         }
+        groups
+    }
+
+    fn part(
+        &mut self,
+        asked: &[WalkRequest],
+        part: &[Query],
+        tips: &HashMap<Oid, usize>,
+    ) -> Result<(), GitError> {
+        let reach = self.reach(tips);
+        let mut groups = self.groups(asked, part, tips, &reach);
         let mut history = Simplified::default();
         for group in &groups {
             let to = group.queries.first().and_then(|query| self.graph.find(asked[*query as usize].to));
@@ -279,13 +300,7 @@ impl Walk<'_, '_> {
             // Whoever has an answer is not looked for any more; the tree of paths is made anew when that is half of them.
             let candidates: usize = groups.iter().map(|group| group.queries.len()).sum();
             if !touched.is_empty() || candidates * 2 <= open.len() {
-                let mut still = Vec::new();
-                for group in &groups {
-                    let open = group.queries.iter().copied();
-                    still.extend(open.filter(|query| {
-                        is_open(&self.answers[*query as usize], group.candidates, self.limit)
-                    }));
-                }
+                let still = self.still_open(&groups);
                 if still.len() * 2 <= open.len() {
                     paths = tree_of(asked, &still);
                     open = still;
@@ -300,6 +315,16 @@ impl Walk<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Those whose answers an older commit can still add to.
+    fn still_open(&self, groups: &[Group]) -> Vec<Query> {
+        let of = |group: &Group| {
+            let is_open =
+                |query: &Query| is_open(&self.answers[*query as usize], group.candidates, self.limit);
+            group.queries.iter().copied().filter(is_open).collect::<Vec<_>>()
+        };
+        groups.iter().flat_map(of).collect()
     }
 
     fn note(&mut self, query: Query, commit: Oid, touched: &Touched, new: bool) {
@@ -344,6 +369,6 @@ fn is_new(reach: &Reach, group: &Group, place: Place) -> bool {
     reach.has(place, group.to) && !group.since.is_some_and(|since| reach.has(place, since))
 }
 
-fn tree_of(asked: &[Asked], queries: &[Query]) -> PathTree {
+fn tree_of(asked: &[WalkRequest], queries: &[Query]) -> PathTree {
     PathTree::new(queries.iter().map(|query| (*query, &asked[*query as usize].paths)))
 }

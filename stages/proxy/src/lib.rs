@@ -34,6 +34,7 @@ mod schema;
 mod sealing;
 mod secret_names;
 mod series;
+mod shown;
 mod socket;
 mod stopping;
 mod strangers;

@@ -166,6 +166,24 @@ async fn client(
     Ok(client.metered(Call::new(peer, "call"), meter.clone()))
 }
 
+async fn platform_client(
+    url: &str,
+    http: stages_client::Config,
+    meter: &Arc<dyn Meter>,
+) -> Result<Client, BuildError> {
+    let called = PeerName { words: "the platform", peer: Peer::PLATFORM };
+    client(called, ("platform.url", url, ""), http, meter).await
+}
+
+async fn argocd_client(
+    (url, root): &(String, String),
+    http: stages_client::Config,
+    meter: &Arc<dyn Meter>,
+) -> Result<Client, BuildError> {
+    let called = PeerName { words: "Argo CD", peer: ARGOCD };
+    client(called, ("argocd.url", url, root), http, meter).await
+}
+
 async fn workflow_server(
     setting: Option<(String, Token, stages_client::Config)>,
     meter: &Arc<dyn Meter>,
@@ -186,6 +204,26 @@ async fn sealing_controller(
     client(called, address, http, meter).await.map(Some)
 }
 
+fn cors_origin(setting: &str) -> Result<Option<HeaderValue>, BuildError> {
+    match setting {
+        "" => Ok(None),
+        origin => HeaderValue::from_str(origin).map(Some).map_err(|_| BuildError::Origin),
+    }
+}
+
+impl RuntimeToken {
+    /// The token; and where the runtime registers first, how, and where it is told what it got.
+    fn begin(self) -> (Token, Option<(RegistrationConfig, watch::Sender<SecretString>)>) {
+        match self {
+            Self::Given(token) => (token, None),
+            Self::Registered(config) => {
+                let (token, told) = Token::told(SecretString::default());
+                (token, Some((config, told)))
+            }
+        }
+    }
+}
+
 impl ProxyConfig {
     /// Prepares everything, and asks nobody. `stop` ends streams, the heartbeat and the audit log.
     ///
@@ -193,31 +231,18 @@ impl ProxyConfig {
     /// [`BuildError`] names the setting.
     pub async fn build(self, stop: Shutdown) -> Result<Proxy, BuildError> {
         let (series, meter) = (self.series.clone(), self.series.meter());
-        let address = ("platform.url", self.platform.as_str(), "");
-        let called = PeerName { words: "the platform", peer: Peer::PLATFORM };
-        let client_of_platform = client(called, address, self.platform_http, &meter).await?;
-        let (token, registers) = match self.platform_token {
-            RuntimeToken::Given(token) => (token, None),
-            RuntimeToken::Registered(config) => {
-                let (token, told) = Token::told(SecretString::default());
-                (token, Some((config, told)))
-            }
-        };
+        let platform_client = platform_client(&self.platform, self.platform_http, &meter).await?;
+        let (token, registers) = self.platform_token.begin();
         let why = registers.as_ref().map(|_| "it has just been started".to_owned());
         let (unregistered, registered) = watch::channel(why);
-        let platform = Platform { client: client_of_platform.clone(), token };
+        let platform = Platform { client: platform_client.clone(), token };
         let key = RedactionKey::generate().map_err(BuildError::Key)?;
-        let (url, root) = (self.argocd.0.as_str(), self.argocd.1.as_str());
-        let called = PeerName { words: "Argo CD", peer: ARGOCD };
-        let argocd = client(called, ("argocd.url", url, root), self.argocd_http, &meter).await?;
+        let argocd = argocd_client(&self.argocd, self.argocd_http, &meter).await?;
         let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
         let server = workflow_server(self.workflows, &meter).await?;
         let controller = sealing_controller(self.sealed_secrets, &meter).await?;
         let cluster = Arc::new(self.cluster.reader().await?.metered(meter.clone()));
-        let cors = match &*self.cors_origin {
-            "" => None,
-            origin => Some(HeaderValue::from_str(origin).map_err(|_| BuildError::Origin)?),
-        };
+        let cors = cors_origin(&self.cors_origin)?;
         let (audit, recorder) = Audit::new(platform.clone(), series.clone());
         let gate = Gate::new(platform.clone(), registered.clone(), self.limits.remembered);
         let dispatcher = Dispatcher::new(gate, audit, series.clone());
@@ -247,47 +272,49 @@ impl ProxyConfig {
             streams: Streams::new(self.limits.streams, series),
             status: looked,
         };
-        let (namespace, argocd_namespace) = (self.namespace, self.argocd_namespace);
-        let every = self.limits.heartbeat;
-        let archive = Arc::new(LogArchive::new(pods, redactor));
-        let (body, schema) = (self.limits.body, schema::build(services));
         let sockets = Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS)));
         let front = HttpApi {
-            schema,
+            schema: schema::build(services),
             cors,
-            body,
+            body: self.limits.body,
             dispatcher: dispatcher.clone(),
-            archive,
+            archive: Arc::new(LogArchive::new(pods, redactor)),
             oauth,
             stop: stop.clone(),
             registered,
-            asked: Arc::new(Semaphore::new(sockets.available_permits())),
+            checking: Arc::new(Semaphore::new(sockets.available_permits())),
             sockets,
             strangers: Strangers::default(),
         };
         let registration = registers.map(|(config, token)| Registration {
             config,
             cluster: cluster.clone(),
-            namespace: namespace.clone(),
-            client: client_of_platform,
+            namespace: self.namespace.clone(),
+            client: platform_client,
             token,
             unregistered,
         });
-        let (version_untold, clusters_untold) = (AtomicBool::new(false), AtomicBool::new(false));
         let heartbeat = Heartbeat {
             platform,
             argocd,
             cluster,
-            namespace,
-            argocd_namespace,
+            namespace: self.namespace,
+            argocd_namespace: self.argocd_namespace,
             git,
-            every,
+            every: self.limits.heartbeat,
             status,
-            version_untold,
-            clusters_untold,
+            version_untold: AtomicBool::new(false),
+            clusters_untold: AtomicBool::new(false),
         };
-        let stopping = Stopping::default();
-        Ok(Proxy { front, dispatcher, registration, heartbeat, recorder, stop, stopping })
+        Ok(Proxy {
+            front,
+            dispatcher,
+            registration,
+            heartbeat,
+            recorder,
+            stop,
+            stopping: Stopping::default(),
+        })
     }
 }
 

@@ -22,6 +22,7 @@ use crate::VERSION;
 use crate::error::said;
 use crate::platform::Platform;
 use crate::secret_names::TOKEN_SECRET;
+use crate::shown::shown;
 
 const RETRY: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
 /// How often one try reads the Secret: where two register at once, each may have to read it again.
@@ -209,9 +210,7 @@ impl Registration {
             None => {
                 let said = answer.pointer("/errors/0/message").and_then(Value::as_str);
                 let said = said.unwrap_or("it does not say why");
-                Err(RegistrationError::Refused(
-                    said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect(),
-                ))
+                Err(RegistrationError::Refused(shown(said, MAX_MESSAGE)))
             }
         }
     }

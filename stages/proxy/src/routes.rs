@@ -51,7 +51,7 @@ pub(crate) struct HttpApi {
     /// Places for sockets of those who are known.
     pub(crate) sockets: Arc<Semaphore>,
     /// As many places for those whom the platform is asked about.
-    pub(crate) asked: Arc<Semaphore>,
+    pub(crate) checking: Arc<Semaphore>,
     /// Places for those who have not said yet who they are.
     pub(crate) strangers: Strangers,
 }
@@ -184,13 +184,13 @@ async fn socket(
     if front.sockets.available_permits() == 0 {
         return wrong(StatusCode::SERVICE_UNAVAILABLE, FULL);
     }
-    let HttpApi { schema, dispatcher, stop, asked, sockets, strangers, .. } = front;
+    let HttpApi { schema, dispatcher, stop, checking, sockets, strangers, .. } = front;
     let session = SocketSession {
         schema,
         dispatcher,
         token: token(&headers),
         stop,
-        asked,
+        checking,
         sockets,
         who: SocketOwner::Stranger(strangers.enter()),
     };

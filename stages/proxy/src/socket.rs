@@ -97,7 +97,7 @@ pub(crate) enum SocketOwner {
     /// Nobody has sent a token yet.
     Stranger(Stranger),
     /// A token was sent, and the platform is asked about it.
-    Asked { _place: OwnedSemaphorePermit },
+    Checking { _place: OwnedSemaphorePermit },
     /// The platform knows them.
     Known { caller: Caller, _place: OwnedSemaphorePermit },
 }
@@ -110,7 +110,7 @@ pub(crate) struct SocketSession {
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
     /// Places for those whom the platform is asked about.
-    pub(crate) asked: Arc<Semaphore>,
+    pub(crate) checking: Arc<Semaphore>,
     /// Places for those who are known.
     pub(crate) sockets: Arc<Semaphore>,
     pub(crate) who: SocketOwner,
@@ -128,13 +128,13 @@ impl SocketOwner {
     async fn displaced(&self) {
         match self {
             Self::Stranger(stranger) => stranger.displaced().await,
-            Self::Asked { .. } | Self::Known { .. } => std::future::pending().await,
+            Self::Checking { .. } | Self::Known { .. } => std::future::pending().await,
         }
     }
 
     fn caller(&self) -> Option<&Caller> {
         match self {
-            Self::Stranger(_) | Self::Asked { .. } => None,
+            Self::Stranger(_) | Self::Checking { .. } => None,
             Self::Known { caller, .. } => Some(caller),
         }
     }
@@ -224,8 +224,8 @@ impl SocketSession {
                 let caller = Caller(payload.as_ref().and_then(token).or_else(|| self.token.clone()));
                 let full = |_| (close_code::AGAIN, FULL.to_owned());
                 // While the platform is asked, the place of a stranger is free for another.
-                let _place = self.asked.clone().try_acquire_owned().map_err(full)?;
-                self.who = SocketOwner::Asked { _place };
+                let _place = self.checking.clone().try_acquire_owned().map_err(full)?;
+                self.who = SocketOwner::Checking { _place };
                 self.dispatcher.knows(&caller).await.map_err(|error| match error.code() {
                     "UNAUTHENTICATED" => (4403, error.to_string()),
                     // The platform may be away for a while.

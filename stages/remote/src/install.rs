@@ -107,6 +107,44 @@ impl Helm {
     }
 }
 
+impl Install {
+    /// The arguments of helm that install the chart, or upgrade what is there.
+    fn arguments(&self, is_new: bool, address: &str) -> Vec<OsString> {
+        let release = self.helm.release(&self.name);
+        let mut arguments: Vec<OsString> = vec!["upgrade".into(), release.into(), self.chart.clone().into()];
+        arguments.extend(self.helm.place());
+        if is_new {
+            arguments.extend(["--install".into(), "--create-namespace".into()]);
+            for (path, value) in [("global.runtime.name", &*self.name), ("global.codefresh.url", address)] {
+                arguments.extend(["--set-string".into(), format!("{path}={value}").into()]);
+            }
+        } else {
+            arguments.push("--reset-then-reuse-values".into());
+            // What is there reports meanwhile: that the new pods are ready is for helm to say.
+            let within = format!("{}s", self.timeout.as_millis().div_ceil(1000).max(1));
+            arguments.extend(["--wait".into(), "--timeout".into(), within.into()]);
+        }
+        arguments.extend(self.values.iter().flat_map(|file| ["-f".into(), file.into()]));
+        arguments.extend(self.set.iter().flat_map(|value| ["--set".into(), value.into()]));
+        arguments
+    }
+
+    /// The error of a runtime that the platform does not know.
+    fn unknown(&self, is_new: bool, address: &str) -> RemoteError {
+        let name = &self.name;
+        RemoteError::Missing(match is_new {
+            true => format!(
+                "there is no runtime '{name}' that you see: add it on the page Runtimes of {address}, which shows how its token \
+                 becomes the Secret {SECRET} in the namespace {}; then install it",
+                self.helm.namespace
+            ),
+            false => format!(
+                "there is no runtime '{name}' that you see: `gitops-runtime runtime list` shows those that there are"
+            ),
+        })
+    }
+}
+
 /// The error of a helm that failed.
 fn ended(status: ExitStatus) -> RemoteError {
     let how = status.code().map_or_else(|| "was ended".to_owned(), |code| format!("ended with {code}"));
@@ -138,40 +176,13 @@ pub(crate) async fn install(
     let all = Contexts::read(environment)?;
     let address = all.chosen(given.place.context.as_deref(), environment)?.platform.clone();
     let release = given.helm.release(&given.name);
-    let mut arguments: Vec<OsString> = vec!["upgrade".into(), release.into(), given.chart.clone().into()];
-    arguments.extend(given.helm.place());
-    if is_new {
-        arguments.extend(["--install".into(), "--create-namespace".into()]);
-        for (path, value) in [("global.runtime.name", &given.name), ("global.codefresh.url", &address)] {
-            arguments.extend(["--set-string".into(), format!("{path}={value}").into()]);
-        }
-    } else {
-        arguments.push("--reset-then-reuse-values".into());
-        // What is there reports meanwhile: that the new pods are ready is for helm to say.
-        let within = format!("{}s", given.timeout.as_millis().div_ceil(1000).max(1));
-        arguments.extend(["--wait".into(), "--timeout".into(), within.into()]);
-    }
-    arguments.extend(given.values.iter().flat_map(|file| ["-f".into(), file.into()]));
-    arguments.extend(given.set.iter().flat_map(|value| ["--set".into(), value.into()]));
+    let arguments = given.arguments(is_new, &address);
     if given.helm.print {
         return screen.say(&given.helm.line(&arguments));
     }
     let platform = Platform::find(&given.place, environment).await?;
     let known = last("lastReportAt", &platform, &given.name).await?;
-    let Some(mut before) = known else {
-        let text = match is_new {
-            true => format!(
-                "there is no runtime '{}' that you see: add it on the page Runtimes of {address}, which shows how its token \
-                 becomes the Secret {SECRET} in the namespace {}; then install it",
-                given.name, given.helm.namespace
-            ),
-            false => format!(
-                "there is no runtime '{}' that you see: `gitops-runtime runtime list` shows those that there are",
-                given.name
-            ),
-        };
-        return Err(RemoteError::Missing(text));
-    };
+    let Some(mut before) = known else { return Err(given.unknown(is_new, &address)) };
     if given.helm.dry_run {
         return given.helm.plan(release, &arguments, screen).await;
     }
@@ -250,7 +261,14 @@ pub(crate) async fn uninstall(
             );
         }
     }
-    text += &format!(
+    text += &left_behind(release, namespace);
+    screen.tell(&text)?;
+    removed.map(drop)
+}
+
+/// What is left of a runtime once helm has uninstalled its release.
+fn left_behind(release: &str, namespace: &str) -> String {
+    format!(
         "what the chart leaves, so that nothing is lost, is still in the namespace {namespace}:\n  \
          the Secret {SECRET}, which is of no use any more\n  \
          the Secret {release}-gitops-runtime-generated\n  \
@@ -258,9 +276,7 @@ pub(crate) async fn uninstall(
          kubectl delete namespace {namespace} takes all of it, where nothing else is in there\n\
          nothing of the chart has a finalizer; Applications that another chart made for its own use keep theirs, which Argo CD \
          alone ends: kubectl get applications.argoproj.io --all-namespaces --selector codefresh.io/internal=true\n"
-    );
-    screen.tell(&text)?;
-    removed.map(drop)
+    )
 }
 
 #[cfg(test)]

@@ -327,8 +327,7 @@ fn said(body: &[u8]) -> String {
 }
 
 fn short(text: &str) -> String {
-    let text: String = plain(text.trim()).chars().take(MAX_MESSAGE).collect();
-    text
+    plain(text.trim()).chars().take(MAX_MESSAGE).collect()
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use self::change::RolloutChange;
 use crate::act::{Act, Progress, wait};
+use crate::app::AppConnection;
 use crate::app::find::AppName;
 use crate::arguments::AppProxyArgs;
 use crate::arguments::rollout::{RolloutArgs, RolloutChangeArgs, RolloutCommand};
 use crate::environment::Environment;
 use crate::error::RemoteError;
-use crate::platform::{Platform, read};
+use crate::platform::read;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
@@ -129,9 +130,8 @@ impl FoundRollout {
         way: &AppProxyArgs,
         environment: &Environment,
     ) -> Result<Self, RemoteError> {
-        let platform = Platform::find(&way.place, environment).await?;
-        let (app, _) = platform.application(&args.named, "uid").await?;
-        let proxy = Proxy::find(way, &app.runtime, environment).await?;
+        let app = AppConnection::find(&args.named, way, environment).await?;
+        let AppConnection { proxy, name: app, .. } = app;
         let is_rollout = |one: &Node| one.kind == "Rollout" && one.group.as_deref() == Some("argoproj.io");
         let mut all = proxy.tree(&app).await?;
         all.retain(is_rollout);
@@ -256,27 +256,22 @@ fn shown(of: &FoundRollout, found: &Value, output: Output, screen: &Screen) -> R
         return Ok(plain(&of.node.name) + "\n");
     }
     let (one, now): (Rollout, _) = (read(found.clone())?, Timestamp::now());
-    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let step = one.current_step_index.filter(|_| one.steps > 0);
     let state = match (one.aborted, one.paused) {
         (true, _) => "aborted",
         (false, true) => "paused",
         _ => "",
     };
-    let phase = one.phase.clone().unwrap_or_default();
+    let phase = match one.phase.clone().unwrap_or_default() {
+        phase if state.is_empty() || phase.eq_ignore_ascii_case(state) => phase,
+        phase => format!("{phase}, {state}"),
+    };
     let mut text = facts(
         &[
             ("Name", of.node.name.clone()),
             ("Namespace", of.node.namespace.clone().unwrap_or_default()),
             ("Application", of.app.to_string()),
-            (
-                "Phase",
-                if state.is_empty() || phase.eq_ignore_ascii_case(state) {
-                    phase
-                } else {
-                    format!("{phase}, {state}")
-                },
-            ),
+            ("Phase", phase),
             ("Message", one.message.clone().unwrap_or_default()),
             ("Strategy", one.strategy.clone().unwrap_or_default()),
             (
@@ -298,19 +293,27 @@ fn shown(of: &FoundRollout, found: &Value, output: Output, screen: &Screen) -> R
         screen,
     );
     if !one.revisions.is_empty() {
-        let row = |one: &Revision| -> Vec<Cell> {
-            vec![
-                one.revision.to_string().into(),
-                number(one.replicas).into(),
-                age(one.created_at.as_deref(), now).into(),
-                one.images.join(" ").into(),
-                (&*one.replica_set).into(),
-            ]
-        };
-        let rows: Vec<_> = one.revisions.iter().map(row).collect();
-        text += &format!("\n{}", table(REVISIONS, &rows, output == Output::Wide, true, screen));
+        text += &format!("\n{}", revisions(&one.revisions, now, output, screen));
     }
     Ok(text)
+}
+
+fn revisions(all: &[Revision], now: Timestamp, output: Output, screen: &Screen) -> String {
+    let row = |one: &Revision| -> Vec<Cell> {
+        vec![
+            one.revision.to_string().into(),
+            number(one.replicas).into(),
+            age(one.created_at.as_deref(), now).into(),
+            one.images.join(" ").into(),
+            (&*one.replica_set).into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    table(REVISIONS, &rows, output == Output::Wide, true, screen)
+}
+
+fn number(of: Option<i64>) -> String {
+    of.map(|number| number.to_string()).unwrap_or_default()
 }
 
 #[cfg(test)]

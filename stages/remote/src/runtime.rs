@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::arguments::ListArgs;
 use crate::arguments::runtime::RuntimeCommand;
 use crate::download;
 use crate::environment::Environment;
@@ -102,55 +103,64 @@ pub(crate) async fn run(
             download::logs(name, output.as_deref(), way, screen, environment).await
         }
         RuntimeCommand::List { listed, place } => {
-            let platform = Platform::find(place, environment).await?;
-            let (output, limit) = (listed.shown.output, listed.rows());
-            let query = format!(
-                "query Runtimes($pagination: SlicePaginationArgs) {{ runtimes(pagination: $pagination) {{ pageInfo {{ endCursor hasNextPage }} edges {{ node {{ {FIELDS} }} }} }} }}"
-            );
-            let fetch = async || platform.rows("list runtimes", &query, &json!({}), "runtimes", limit).await;
-            if listed.watch {
-                let show = |rows: &[Value], header: bool| list(rows, output, header, screen);
-                let watched = Watched { screen, output, id: name, show: &show };
-                return watched.run(fetch).await;
-            }
-            let found = fetch().await?;
-            if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
-                screen.note("there is no runtime that you see");
-                return Ok(());
-            }
-            screen.say(&list(&found.nodes, output, true, screen)?)?;
-            if found.more {
-                screen.note(&format!("there are more than {}: --limit shows more", found.nodes.len()));
-            }
-            Ok(())
+            show_all(&Platform::find(place, environment).await?, listed, screen).await
         }
-        RuntimeCommand::Get { name: wanted, watch, shown, place } => {
-            let (platform, output) = (Platform::find(place, environment).await?, shown.output);
-            let query = format!("query Runtime($name: String!) {{ runtime(name: $name) {{ {FIELDS} }} }}");
-            let fetch = async || {
-                let named = json!({"name": wanted});
-                let found: Value = platform.get("read a runtime", &query, named, "runtime").await?;
-                if found.is_null() {
-                    return Err(RemoteError::Missing(format!(
-                        "there is no runtime '{wanted}' that you see: `gitops-runtime runtime list` shows those that there are"
-                    )));
-                }
-                Ok(vec![found])
-            };
-            let show = |rows: &[Value], _| match (rows, output) {
-                ([found], Output::Json | Output::Yaml) => document(found, output),
-                ([found], Output::Name) => Ok(name(found) + "\n"),
-                ([found], _) => Ok(one(&read(found.clone())?, screen)),
-                _ => Ok(String::new()),
-            };
-            if *watch {
-                return Watched { screen, output, id: name, show: &show }
-                    .run(async || Ok(fetch().await?.into()))
-                    .await;
-            }
-            screen.say(&show(&fetch().await?, true)?)
+        RuntimeCommand::Get { name, watch, shown, place } => {
+            show_one(&Platform::find(place, environment).await?, name, (shown.output, *watch), screen).await
         }
     }
+}
+
+async fn show_all(platform: &Platform, listed: &ListArgs, screen: &Screen) -> Result<(), RemoteError> {
+    let (output, limit) = (listed.shown.output, listed.rows());
+    let query = format!(
+        "query Runtimes($pagination: SlicePaginationArgs) {{ runtimes(pagination: $pagination) {{ pageInfo {{ endCursor hasNextPage }} edges {{ node {{ {FIELDS} }} }} }} }}"
+    );
+    let fetch = async || platform.rows("list runtimes", &query, &json!({}), "runtimes", limit).await;
+    if listed.watch {
+        let show = |rows: &[Value], header: bool| list(rows, output, header, screen);
+        return Watched { screen, output, id: name, show: &show }.run(fetch).await;
+    }
+    let found = fetch().await?;
+    if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
+        screen.note("there is no runtime that you see");
+        return Ok(());
+    }
+    screen.say(&list(&found.nodes, output, true, screen)?)?;
+    if found.more {
+        screen.note(&format!("there are more than {}: --limit shows more", found.nodes.len()));
+    }
+    Ok(())
+}
+
+async fn show_one(
+    platform: &Platform,
+    wanted: &str,
+    (output, is_watched): (Output, bool),
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let query = format!("query Runtime($name: String!) {{ runtime(name: $name) {{ {FIELDS} }} }}");
+    let fetch = async || {
+        let named = json!({"name": wanted});
+        let found: Value = platform.get("read a runtime", &query, named, "runtime").await?;
+        if found.is_null() {
+            return Err(RemoteError::Missing(format!(
+                "there is no runtime '{wanted}' that you see: `gitops-runtime runtime list` shows those that there are"
+            )));
+        }
+        Ok(vec![found])
+    };
+    let show = |rows: &[Value], _| match (rows, output) {
+        ([found], Output::Json | Output::Yaml) => document(found, output),
+        ([found], Output::Name) => Ok(name(found) + "\n"),
+        ([found], _) => Ok(one(&read(found.clone())?, screen)),
+        _ => Ok(String::new()),
+    };
+    if is_watched {
+        let watched = Watched { screen, output, id: name, show: &show };
+        return watched.run(async || Ok(fetch().await?.into())).await;
+    }
+    screen.say(&show(&fetch().await?, true)?)
 }
 
 fn name(node: &Value) -> String {

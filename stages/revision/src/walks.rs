@@ -367,7 +367,7 @@ fn wanted_of(
     asked: &SourceQuestion,
     revisions: &Revisions,
     repository: &GitRepository,
-) -> Result<walk::Asked, WalkError> {
+) -> Result<walk::WalkRequest, WalkError> {
     let commit = |revision: &String| match revisions.get(revision) {
         Some(Ok(checkout)) => Ok(checkout.commit),
         Some(Err(error)) => Err(error.clone()),
@@ -385,7 +385,7 @@ fn wanted_of(
     };
     let files = repository.snapshot(to)?;
     let paths = asked.application.paths(asked.source, &files)?;
-    Ok(walk::Asked { to, since, paths })
+    Ok(walk::WalkRequest { to, since, paths })
 }
 
 fn shown(

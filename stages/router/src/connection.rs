@@ -22,9 +22,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::RouterConfig;
+use crate::connection_state::{ConnectionState, RequestGuard, WatchedStream};
 use crate::forwarded::Arrival;
 use crate::proxy::Proxy;
-use crate::pulse::{Turn, Watched, Wire};
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 << 10;
@@ -88,10 +88,10 @@ pub(crate) async fn converse(
 ) {
     // Small frames of streams are not to wait for each other.
     let _ = stream.set_nodelay(true);
-    let wire = Wire::opened();
-    let stream = Watched::new(stream, wire.clone());
+    let state = ConnectionState::opened();
+    let stream = WatchedStream::new(stream, state.clone());
     let Some(tls) = &front.tls else {
-        return serve(&front, stream, arrival, place, wire, closing).await;
+        return serve(&front, stream, arrival, place, state, closing).await;
     };
     let shaken = tokio::select! {
         shaken = timeout(front.head_timeout, tls.accept(stream)) => shaken,
@@ -99,7 +99,7 @@ pub(crate) async fn converse(
         () = place.lost() => return,
     };
     match shaken {
-        Ok(Ok(stream)) => serve(&front, stream, arrival, place, wire, closing).await,
+        Ok(Ok(stream)) => serve(&front, stream, arrival, place, state, closing).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client speaks no TLS that is spoken here"),
         Err(_) => {}
     }
@@ -110,14 +110,14 @@ async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     arrival: Arrival,
     place: Place,
-    wire: Arc<Wire>,
+    state: Arc<ConnectionState>,
     closing: Shutdown,
 ) {
     let place = Arc::new(place);
     let service = service_fn(|request: Request<Incoming>| {
-        let turn = Turn::begin(wire.clone(), place.busy(), request.version() == Version::HTTP_2);
+        let guard = RequestGuard::begin(state.clone(), place.busy(), request.version() == Version::HTTP_2);
         // On the heap: a connection that is kept has room for its future from the beginning.
-        let answer = Box::pin(front.proxy.clone().answer(request, arrival, turn));
+        let answer = Box::pin(front.proxy.clone().answer(request, arrival, guard));
         async { Ok::<_, Infallible>(answer.await) }
     });
     let mut connection = pin!(front.http.serve_connection_with_upgrades(TokioIo::new(stream), service));
@@ -125,7 +125,7 @@ async fn serve(
         result = connection.as_mut() => (Some(result), Duration::ZERO),
         () = closing.cancelled() => (None, front.grace),
         () = place.lost() => (None, Duration::ZERO),
-        () = idle(front, &place, &wire) => (None, GOODBYE_TIMEOUT),
+        () = idle(front, &place, &state) => (None, GOODBYE_TIMEOUT),
     };
     let ended = match ended {
         Some(result) => Some(result),
@@ -133,7 +133,7 @@ async fn serve(
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 result = timeout(grace, connection) => result.ok(),
-                () = wire.blocked.stale(front.write_timeout) => None,
+                () = state.blocked.stale(front.write_timeout) => None,
             }
         }
     };
@@ -146,16 +146,16 @@ async fn serve(
 }
 
 /// Waits until the client has asked nothing, ended no head, or taken nothing for too long.
-async fn idle(front: &Front, place: &Place, wire: &Wire) {
+async fn idle(front: &Front, place: &Place, state: &ConnectionState) {
     loop {
-        let Some(taking) = wire.blocked.left(front.write_timeout) else { return };
+        let Some(taking) = state.blocked.left(front.write_timeout) else { return };
         let asking = if place.requests() > 0 {
             front.head_timeout
         } else {
-            let late = wire.reading.elapsed().is_some() && !wire.http2.load(Ordering::Relaxed);
+            let late = state.reading.elapsed().is_some() && !state.http2.load(Ordering::Relaxed);
             let left = match late {
-                true => wire.reading.left(front.head_timeout),
-                false => wire.idle.left(front.keep_alive),
+                true => state.reading.left(front.head_timeout),
+                false => state.idle.left(front.keep_alive),
             };
             match left {
                 Some(left) => left,

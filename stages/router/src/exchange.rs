@@ -9,8 +9,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::access;
+use crate::connection_state::RequestGuard;
 use crate::metrics::RouterMetrics;
-use crate::pulse::Turn;
 use crate::route::Route;
 use crate::streamed::Flow;
 
@@ -32,11 +32,11 @@ pub(crate) struct Exchange {
     /// The place that it takes among the requests of its route.
     permit: Option<OwnedSemaphorePermit>,
     /// Keeps its connection from being taken for an idle one.
-    _turn: Arc<Turn>,
+    _guard: Arc<RequestGuard>,
 }
 
 /// What an [`Exchange`] begins with: what is known of a request before it is checked.
-pub(crate) struct Asked {
+pub(crate) struct RequestInfo {
     pub(crate) method: Method,
     pub(crate) route: Route,
     pub(crate) path: String,
@@ -46,26 +46,28 @@ pub(crate) struct Asked {
 
 impl Exchange {
     /// Begins an exchange, and counts it as under way.
-    pub(crate) fn begin(asked: Asked, metrics: &RouterMetrics, log: bool, turn: Arc<Turn>) -> Self {
-        let Asked { method, route, path, client, flow } = asked;
+    pub(crate) fn begin(
+        request: RequestInfo,
+        metrics: &RouterMetrics,
+        log: bool,
+        guard: Arc<RequestGuard>,
+    ) -> Self {
+        let RequestInfo { method, route, path, client, flow } = request;
         metrics.began(route);
-        let (metrics, began) = (metrics.clone(), Instant::now());
-        let (status, complete, permit) = (0, false, None);
-        let broken = None;
         Self {
             method,
             route,
             path,
             client,
             flow,
-            metrics,
+            metrics: metrics.clone(),
             log,
-            began,
-            status,
-            complete,
-            broken,
-            permit,
-            _turn: turn,
+            began: Instant::now(),
+            status: 0,
+            complete: false,
+            broken: None,
+            permit: None,
+            _guard: guard,
         }
     }
 

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
 
+use crate::moment::Moment;
 use crate::proxy::ProxyBody;
-use crate::pulse::Moment;
 use crate::streamed::Cut;
 
 /// A body that is dropped when it has not been polled for too long.

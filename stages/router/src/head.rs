@@ -3,28 +3,14 @@
 //! takes: a head as it was read - gives: the same for the next hop, without what is between two neighbours alone
 //! fails: with a refusal for a head that the next hop could read in another way
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, TE, UPGRADE};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Version};
-use stages_client::{says_who_asked, speaks_http};
+use stages_client::{HOP_BY_HOP, has_other_coding, says_who_asked, speaks_http};
 
 use crate::refusal::Refusal;
 
-/// The headers that are between two neighbours alone.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("proxy-authenticate"),
-    HeaderName::from_static("proxy-authorization"),
-    HeaderName::from_static("http2-settings"),
-];
 /// The headers that `Connection` cannot take away, beside those that say who asked: they say how long the body is and which
 /// host the request is for.
 const PROTECTED: [HeaderName; 2] = [CONTENT_LENGTH, HOST];
@@ -37,10 +23,7 @@ pub(crate) fn check(head: &Parts) -> Result<(), Refusal> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
         return Err(Refusal::Method);
     }
-    let mut codings = head.headers.get_all(TRANSFER_ENCODING).iter();
-    if let Some(coding) = codings.next()
-        && (codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-    {
+    if has_other_coding(&head.headers) {
         return Err(Refusal::TransferCoding);
     }
     match head.headers.get(EXPECT) {

@@ -17,7 +17,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE,
 };
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
@@ -28,21 +28,21 @@ use tokio_util::task::TaskTracker;
 
 use crate::access;
 use crate::config::{Limits, Webhooks};
-use crate::exchange::{Asked, Exchange};
+use crate::connection_state::RequestGuard;
+use crate::exchange::{Exchange, RequestInfo};
 use crate::expiring_body::ExpiringBody;
 use crate::forwarded::{Arrival, forward};
 use crate::head;
-use crate::lent::{Lender, Lent};
 use crate::metrics::RouterMetrics;
 use crate::names::Names;
 use crate::path;
 use crate::probe::{self, Events, Probe};
-use crate::pulse::Turn;
 use crate::refusal::Refusal;
+use crate::replayable_body::{AttemptBody, ReplayableBody};
 use crate::route::{Route, Way, route, way};
 use crate::streamed::{Cut, Flow, Streamed};
 use crate::upgrade;
-use crate::upstream::{Failed, Pool, Upstream};
+use crate::upstream::{Pool, SendError, Upstream};
 
 /// How often a request is sent at most.
 const TRIES: u32 = 2;
@@ -50,7 +50,7 @@ const CORS_METHODS: &str = "GET,HEAD,PUT,PATCH,POST,DELETE";
 const CORS_HEADERS: &str = "content-type,x-access-token,authorization";
 
 /// What is behind one route.
-pub(crate) struct Behind {
+pub(crate) struct Backend {
     /// The service; `None` where each request says which.
     pub(crate) upstream: Option<Upstream>,
     pub(crate) limits: Limits,
@@ -59,9 +59,9 @@ pub(crate) struct Behind {
 
 /// Answers requests.
 pub(crate) struct Proxy {
-    pub(crate) app_proxy: Option<Behind>,
-    pub(crate) workflows: Option<Behind>,
-    pub(crate) events: Behind,
+    pub(crate) app_proxy: Option<Backend>,
+    pub(crate) workflows: Option<Backend>,
+    pub(crate) events: Backend,
     pub(crate) webhooks: Webhooks,
     pub(crate) cors_origin: HeaderValue,
     pub(crate) trusted: Vec<IpNet>,
@@ -113,10 +113,10 @@ impl Proxy {
         self: Arc<Self>,
         request: Request<Incoming>,
         arrival: Arrival,
-        turn: Arc<Turn>,
+        guard: Arc<RequestGuard>,
     ) -> Response<ProxyBody> {
         let kept = (request.version() == Version::HTTP_2).then_some(self.write_timeout);
-        let response = self.answered(request, arrival, turn).await;
+        let response = self.answered(request, arrival, guard).await;
         response.map(|body| match kept {
             Some(limit) if !body.is_end_stream() => ProxyBody::Expiring(ExpiringBody::new(body, limit)),
             _ => body,
@@ -127,7 +127,7 @@ impl Proxy {
         self: Arc<Self>,
         mut request: Request<Incoming>,
         arrival: Arrival,
-        turn: Arc<Turn>,
+        guard: Arc<RequestGuard>,
     ) -> Response<ProxyBody> {
         let leaving = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let (mut head, body) = request.into_parts();
@@ -140,8 +140,8 @@ impl Proxy {
         let flow = Flow::new(idle);
         let path = access::shown(head.uri.path());
         let (method, version) = (head.method.clone(), head.version);
-        let asked = Asked { method: method.clone(), route, path, client, flow: flow.clone() };
-        let mut exchange = Exchange::begin(asked, &self.metrics, self.log, turn);
+        let request = RequestInfo { method: method.clone(), route, path, client, flow: flow.clone() };
+        let mut exchange = Exchange::begin(request, &self.metrics, self.log, guard);
         let outcome = match host {
             Ok(_) => self.pass(head, body, size, leaving, &mut exchange).await,
             Err(refusal) => Err(refusal),
@@ -167,27 +167,12 @@ impl Proxy {
                 return response.map(|()| ProxyBody::Ended);
             }
             Ok(Outcome::Own(status, text)) => (own(status), Err(text.to_owned())),
-            Err(refusal) => {
-                self.metrics.refused(route, refusal);
-                let mut response = own(refusal.status());
-                if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
-                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-                }
-                (response, Err(format!("{refusal}\n")))
-            }
+            Err(refusal) => (self.refused(route, refusal), Err(format!("{refusal}\n"))),
         };
         head::strip(response.headers_mut());
-        let failed = matches!(response.status().as_u16(), 502..=504);
-        let says_who = response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN);
-        if route == Route::AppProxy && failed && !says_who {
-            self.allow_origin(response.headers_mut());
-            if method == Method::OPTIONS {
-                *response.status_mut() = StatusCode::NO_CONTENT;
-                response.headers_mut().remove(CONTENT_TYPE);
-                response.headers_mut().remove(CONTENT_LENGTH);
-                exchange.answered(StatusCode::NO_CONTENT.as_u16());
-                return finish(response, Err(String::new()), &flow, exchange);
-            }
+        if route == Route::AppProxy && self.allow_origin(&method, &mut response) {
+            exchange.answered(response.status().as_u16());
+            return finish(response, Err(String::new()), &flow, exchange);
         }
         // What is left of a body that is not wanted is no request.
         if flow.refusal.get().is_some() && version == Version::HTTP_11 {
@@ -197,15 +182,38 @@ impl Proxy {
         finish(response, body, &flow, exchange)
     }
 
-    /// Sets the headers of CORS, which the App Proxy itself would set, so that browsers may see that it is away.
-    fn allow_origin(&self, headers: &mut HeaderMap) {
+    /// Where the App Proxy is away, sets the headers of CORS that it would set itself, so that browsers may see it. Whether the
+    /// response is the whole answer to a preflight then.
+    fn allow_origin(&self, method: &Method, response: &mut Response<()>) -> bool {
+        let is_away = matches!(response.status().as_u16(), 502..=504);
+        let headers = response.headers_mut();
+        if !is_away || headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+            return false;
+        }
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.cors_origin.clone());
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(CORS_METHODS));
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(CORS_HEADERS));
         headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        if *method != Method::OPTIONS {
+            return false;
+        }
+        headers.remove(CONTENT_TYPE);
+        headers.remove(CONTENT_LENGTH);
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        true
     }
 
-    fn behind(&self, route: Route) -> Option<&Behind> {
+    /// The head of the answer that says why there is no other.
+    fn refused(&self, route: Route, refusal: Refusal) -> Response<()> {
+        self.metrics.refused(route, refusal);
+        let mut response = own(refusal.status());
+        if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    fn behind(&self, route: Route) -> Option<&Backend> {
         match route {
             Route::AppProxy => self.app_proxy.as_ref(),
             Route::Workflows => self.workflows.as_ref(),
@@ -246,28 +254,13 @@ impl Proxy {
             return Err(Refusal::Body(limits.body));
         }
         exchange.hold(behind.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?);
-        let (upstream, below) = match &found {
-            Way::Webhook { namespace, service } => {
-                let host = self.names.service(service, namespace);
-                let upstream = Upstream::plain(host, self.webhooks.port).map_err(|_| Refusal::WebhookName)?;
-                (Cow::Owned(upstream), Cow::Borrowed(seen.as_str()))
-            }
-            Way::Workflows(below) => {
-                let upstream = behind.upstream.as_ref().ok_or(Refusal::Nowhere)?;
-                (Cow::Borrowed(upstream), Cow::Owned(format!("/{below}")))
-            }
-            _ => (Cow::Borrowed(behind.upstream.as_ref().ok_or(Refusal::Nowhere)?), Cow::Borrowed(&*seen)),
-        };
+        let (upstream, below) = self.target(&found, &seen, behind)?;
         let wanted = match exchange.route {
             Route::AppProxy => head::upgrade(&head, !body.is_end_stream())?,
             _ => None,
         };
         let uri = upstream.uri(&below, head.uri.query())?;
-        let grpc = head.version == Version::HTTP_2
-            && head
-                .headers
-                .get(CONTENT_TYPE)
-                .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+        let version = if is_grpc(&head) { Version::HTTP_2 } else { Version::HTTP_11 };
         head::pass_on(&mut head.headers);
         if let Some(protocol) = &wanted {
             head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -276,9 +269,9 @@ impl Proxy {
         let mut outgoing = Request::new(());
         *outgoing.method_mut() = head.method;
         *outgoing.uri_mut() = uri;
-        *outgoing.version_mut() = if grpc { Version::HTTP_2 } else { Version::HTTP_11 };
+        *outgoing.version_mut() = version;
         *outgoing.headers_mut() = head.headers;
-        let body = Lender::new(Streamed::request(body, exchange.flow.clone(), limits.body));
+        let body = ReplayableBody::new(Streamed::request(body, exchange.flow.clone(), limits.body));
         let response = self.send(&upstream, &outgoing, &body, wanted.is_some(), exchange).await?;
         match (wanted, leaving) {
             _ if response.status() != StatusCode::SWITCHING_PROTOCOLS => Ok(Outcome::Answer(response)),
@@ -287,6 +280,25 @@ impl Proxy {
             }
             _ => Err(Refusal::Protocol),
         }
+    }
+
+    /// The service that a request is for, and the path that it has there.
+    fn target<'a>(
+        &self,
+        way: &Way<'_>,
+        seen: &'a str,
+        backend: &'a Backend,
+    ) -> Result<(Cow<'a, Upstream>, Cow<'a, str>), Refusal> {
+        if let Way::Webhook { namespace, service } = way {
+            let host = self.names.service(service, namespace);
+            let upstream = Upstream::plain(host, self.webhooks.port).map_err(|_| Refusal::WebhookName)?;
+            return Ok((Cow::Owned(upstream), Cow::Borrowed(seen)));
+        }
+        let below: Cow<'a, str> = match way {
+            Way::Workflows(below) => Cow::Owned(format!("/{below}")),
+            _ => Cow::Borrowed(seen),
+        };
+        Ok((Cow::Borrowed(backend.upstream.as_ref().ok_or(Refusal::Nowhere)?), below))
     }
 
     async fn probe(
@@ -298,12 +310,13 @@ impl Proxy {
         let place = self.probes.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
         match asked {
             Probe::Hop => {
-                let state =
-                    async |behind: &Option<Behind>| match behind.as_ref().and_then(|it| it.upstream.as_ref())
-                    {
-                        Some(upstream) => probe::connects(&self.names, upstream, self.connect_timeout).await,
-                        None => "not served",
-                    };
+                let state = async |behind: &Option<Backend>| match behind
+                    .as_ref()
+                    .and_then(|it| it.upstream.as_ref())
+                {
+                    Some(upstream) => probe::connects(&self.names, upstream, self.connect_timeout).await,
+                    None => "not served",
+                };
                 let (app_proxy, workflows) = tokio::join!(state(&self.app_proxy), state(&self.workflows));
                 Ok(Outcome::Hop(format!(
                     "{{\"router\":\"gitops-runtime\",\"appProxy\":\"{app_proxy}\",\"workflows\":\"{workflows}\"}}\n"
@@ -322,7 +335,7 @@ impl Proxy {
         &self,
         upstream: &Upstream,
         head: &Request<()>,
-        body: &Lender,
+        body: &ReplayableBody,
         upgrade: bool,
         exchange: &Exchange,
     ) -> Result<Response<Incoming>, Refusal> {
@@ -337,7 +350,7 @@ impl Proxy {
                     if flow.asked.load(Ordering::Relaxed) {
                         let _ = flow.refusal.set(Refusal::BodyIdle);
                     }
-                    Err(Failed { refusal: Refusal::AnswerTimeout, unsent: false })
+                    Err(SendError { refusal: Refusal::AnswerTimeout, unsent: false })
                 }
             };
             let failed = match answered {
@@ -382,6 +395,12 @@ impl Proxy {
     }
 }
 
+fn is_grpc(head: &Parts) -> bool {
+    let kind = head.headers.get(CONTENT_TYPE);
+    head.version == Version::HTTP_2
+        && kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
 fn own(status: StatusCode) -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = status;
@@ -389,7 +408,7 @@ fn own(status: StatusCode) -> Response<()> {
     response
 }
 
-fn filled(head: &Request<()>, body: Lent) -> Request<Lent> {
+fn filled(head: &Request<()>, body: AttemptBody) -> Request<AttemptBody> {
     let mut request = Request::new(body);
     *request.method_mut() = head.method().clone();
     *request.uri_mut() = head.uri().clone();

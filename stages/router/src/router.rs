@@ -24,7 +24,7 @@ use crate::forwarded::Arrival;
 use crate::metrics::RouterMetrics;
 use crate::names::{Names, NamesError};
 use crate::probe;
-use crate::proxy::{Behind, Proxy};
+use crate::proxy::{Backend, Proxy};
 use crate::upstream::{Pool, Upstream, UpstreamError};
 
 /// How long the loop pauses after a failed accept, such as for want of file descriptors, so that it does not spin.
@@ -123,9 +123,9 @@ impl RouterConfig {
     }
 }
 
-fn behind(upstream: Option<Upstream>, limits: Limits) -> Behind {
+fn behind(upstream: Option<Upstream>, limits: Limits) -> Backend {
     let places = Arc::new(Semaphore::new(limits.requests.min(Semaphore::MAX_PERMITS)));
-    Behind { upstream, limits, places }
+    Backend { upstream, limits, places }
 }
 
 impl Router {

@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use crate::exchange::Exchange;
-use crate::pulse::Moment;
+use crate::moment::Moment;
 use crate::refusal::Refusal;
 
 /// What a request and its answer share.

@@ -1,15 +1,13 @@
 //! What goes on after an upgrade: bytes either way, until one side ends it, nothing moves, or the process stops.
 
 use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use pipeline_core::Shutdown;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::io::copy_bidirectional;
+use tokio_util::io::InspectReader;
 
 use crate::exchange::Exchange;
 use crate::streamed::Flow;
@@ -19,8 +17,9 @@ pub(crate) async fn pass(client: OnUpgrade, service: OnUpgrade, mut exchange: Ex
     let flow = exchange.flow.clone();
     let passing = async {
         let (client, service) = tokio::try_join!(client, service).map_err(io::Error::other)?;
-        let mut client = CountedSide { io: TokioIo::new(client), flow: flow.clone(), from_client: true };
-        let mut service = CountedSide { io: TokioIo::new(service), flow: flow.clone(), from_client: false };
+        let (client, service) = (TokioIo::new(client), TokioIo::new(service));
+        let mut client = InspectReader::new(client, |read: &[u8]| count(&flow, &flow.received, read));
+        let mut service = InspectReader::new(service, |read: &[u8]| count(&flow, &flow.sent, read));
         copy_bidirectional(&mut client, &mut service).await
     };
     tokio::select! {
@@ -33,45 +32,10 @@ pub(crate) async fn pass(client: OnUpgrade, service: OnUpgrade, mut exchange: Ex
     }
 }
 
-/// One side of an upgraded connection; what is read from it is counted.
-struct CountedSide {
-    io: TokioIo<Upgraded>,
-    flow: Arc<Flow>,
-    from_client: bool,
-}
-
-impl AsyncRead for CountedSide {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let poll = Pin::new(&mut self.io).poll_read(context, buffer);
-        let read = u64::try_from(buffer.filled().len() - before).unwrap_or(u64::MAX);
-        if read > 0 {
-            self.flow.moved.touch();
-            let counter = if self.from_client { &self.flow.received } else { &self.flow.sent };
-            counter.fetch_add(read, Ordering::Relaxed);
-        }
-        poll
-    }
-}
-
-impl AsyncWrite for CountedSide {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
+/// Counts what was read of one side.
+fn count(flow: &Flow, counter: &AtomicU64, read: &[u8]) {
+    if !read.is_empty() {
+        flow.moved.touch();
+        counter.fetch_add(u64::try_from(read.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

@@ -33,8 +33,8 @@ use tower_service::Service;
 use url::Url;
 
 use crate::config::Proxied;
-use crate::lent::Lent;
 use crate::refusal::Refusal;
+use crate::replayable_body::AttemptBody;
 
 /// How long a connection without a request is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -136,13 +136,13 @@ fn tls_config(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig,
 
 /// Why a request was not answered.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct SendError {
     pub(crate) refusal: Refusal,
     /// Whether nothing of the request was sent.
     pub(crate) unsent: bool,
 }
 
-type HttpClient = Client<HttpsConnector<HttpConnector<FixedAddresses>>, Lent>;
+type HttpClient = Client<HttpsConnector<HttpConnector<FixedAddresses>>, AttemptBody>;
 
 /// What connections are kept by: the service, its set of addresses, and whether HTTP/2 is spoken to it.
 type PoolKey = (Scheme, Authority, Arc<[IpAddr]>, bool);
@@ -166,8 +166,8 @@ impl Pool {
         &self,
         upstream: &Upstream,
         addresses: Arc<[IpAddr]>,
-        request: Request<Lent>,
-    ) -> Result<Response<Incoming>, Failed> {
+        request: Request<AttemptBody>,
+    ) -> Result<Response<Incoming>, SendError> {
         let http2 = request.version() == Version::HTTP_2;
         let place = (upstream.scheme.clone(), upstream.authority.clone(), addresses.clone(), http2);
         let client = self.clients.get_with(place, || self.client(upstream, addresses, http2));
@@ -213,7 +213,7 @@ impl Pool {
     }
 }
 
-fn failed(error: &Error) -> Failed {
+fn failed(error: &Error) -> SendError {
     if error.is_connect() {
         let mut source = error.source();
         let mut late = false;
@@ -222,11 +222,11 @@ fn failed(error: &Error) -> Failed {
             source = error.source();
         }
         let refusal = if late { Refusal::ConnectTimeout } else { Refusal::Unreachable };
-        return Failed { refusal, unsent: true };
+        return SendError { refusal, unsent: true };
     }
     let parse =
         error.source().and_then(|it| it.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse);
-    Failed { refusal: if parse { Refusal::Protocol } else { Refusal::Broken }, unsent: false }
+    SendError { refusal: if parse { Refusal::Protocol } else { Refusal::Broken }, unsent: false }
 }
 
 /// Resolves every name to the same addresses, and begins with another one for each connection.

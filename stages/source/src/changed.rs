@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_git::application::Application;
-use stages_git::walk::{Asked, WalkLimits};
+use stages_git::walk::{WalkLimits, WalkRequest};
 use stages_git::{GitError, GitRepository, Oid};
 
 /// The most commits of an answer.
@@ -96,7 +96,7 @@ pub(crate) fn changed(
         None => Default::default(),
     };
     let limits = WalkLimits { changes: MAX_COMMITS, ..WalkLimits::default() };
-    let found = repository.changes(&[Asked { to, since: from, paths }], limits)?;
+    let found = repository.changes(&[WalkRequest { to, since: from, paths }], limits)?;
     let found = found.into_iter().next().unwrap_or_default();
     let none_is_new = found.since.is_empty();
     let commits = if none_is_new { found.newest.into_iter().collect() } else { found.since };

@@ -78,7 +78,7 @@ pub(crate) fn source_files<'s, 'r>(
 ///
 /// # Errors
 /// No source has any, and one that should says why not.
-pub fn versions_of(
+pub(crate) fn versions_of(
     sources: &[SourceFiles<'_, '_>],
     version_source: Option<&VersionSource>,
 ) -> Result<Option<Versions>, VersionError> {

@@ -41,7 +41,7 @@ pub use accounts::{Accounts, Review, ReviewError};
 pub use callers::{Admission, Callers, NoCallers, TokenFile};
 pub use changed::{ChangesRequest, ChangesResponse, ChangingCommit};
 pub use compiled::Compiled;
-pub use describe::{Checkout, Described, describe, versions_of};
+pub use describe::{Checkout, Described, describe};
 pub use fetched::FetchedRepositories;
 pub use helm::Values;
 pub use library::{CommitResponse, FilesResponse, Library, LibraryConfig, SourceError};

@@ -6,13 +6,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pipeline_core::{Reason, Service, ServiceContext, Shutdown, StageError};
 use prometheus::IntGauge;
 use stages_client::{GaugeGuard, Token};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -20,7 +21,9 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::dial::{Dial, DialError};
-use crate::metrics::ClientMetrics;
+use crate::lock::lock;
+use crate::metrics::{ClientMetrics, Visit};
+use crate::relay::relay;
 use crate::{Name, Packing, Times, frp, native};
 
 /// How long the first pause after a lost connection may be; the next may be twice as long, and so on.
@@ -113,6 +116,18 @@ pub enum ClientError {
     Revoked,
 }
 
+impl ClientError {
+    /// Whether it comes of the settings: another try ends in the same way.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Header | Self::Login(_))
+    }
+}
+
+/// How a connection ends that the server has closed.
+pub(crate) fn closed(is_agreed: bool) -> Result<(), ClientError> {
+    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
+}
+
 /// What happens on a connection to the server.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -132,7 +147,7 @@ pub(crate) struct Forwarding {
     pub(crate) dial: Dial,
     protocol: Protocol,
     /// What is known of a server of the frp family.
-    pub(crate) known: frp::ServerProfile,
+    pub(crate) server_profile: frp::ServerProfile,
     pub(crate) name: Name,
     pub(crate) token: Token,
     host: String,
@@ -158,9 +173,25 @@ impl Forwarding {
         Ok(stream)
     }
 
+    /// Leads a visitor to the service; one who cannot be is told so by the end of their stream.
+    pub(crate) async fn lead(&self, visitor: impl AsyncRead + AsyncWrite + Unpin) {
+        match self.connect().await {
+            Ok(service) => {
+                self.metrics.visited(Visit::Led);
+                if let Err(error) = relay(visitor, service, self.times.answer).await {
+                    tracing::debug!(%error, "a visitor's connection was cut off");
+                }
+            }
+            Err(error) => {
+                self.metrics.visited(Visit::Unreachable);
+                tracing::warn!(%error, "the service cannot be reached");
+            }
+        }
+    }
+
     /// The server asked through the tunnel whether the service can be reached.
     pub(crate) fn probed(&self, is_reached: bool) {
-        let mut last = self.ready.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.ready.reached);
         *last = is_reached.then(Instant::now);
     }
 }
@@ -177,7 +208,7 @@ impl Ready {
     /// Whether a connection is served, and the server found the service through one lately.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let last = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *lock(&self.reached);
         self.serving.load(Ordering::Acquire) > 0 && last.is_some_and(|last| last.elapsed() < self.lately)
     }
 }
@@ -205,7 +236,7 @@ impl ClientConfig {
         let to = Forwarding {
             dial: self.dial,
             protocol: self.protocol,
-            known: frp::ServerProfile::default(),
+            server_profile: frp::ServerProfile::default(),
             name: self.name,
             token: self.token,
             host,
@@ -267,13 +298,7 @@ impl Client {
                     Some(Event::Leaving) => break,
                     Some(Event::Ended(Ok(()))) | None => break,
                     Some(Event::Ended(Err(error))) => {
-                        let is_final = match &error {
-                            ClientError::Refused(_) | ClientError::Header | ClientError::Login(_) => {
-                                !to.was_served.load(Ordering::Acquire)
-                            }
-                            _ => false,
-                        };
-                        if is_final {
+                        if error.is_refusal() && !to.was_served.load(Ordering::Acquire) {
                             return Err(error);
                         }
                         failures = (failures + 1).min(MOST_FAILURES);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
+use crate::lock::lock;
 use crate::{Name, NameError};
 
 /// What is known of a token.
@@ -133,7 +134,7 @@ impl CredentialsFile {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<CachedFile>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     fn known(&self) -> Option<CachedFile> {
@@ -186,12 +187,6 @@ fn digests(text: &str) -> Result<Digests, LineError> {
     Ok(all)
 }
 
-/// The digest of a token as a file of tokens has it.
-#[must_use]
-pub fn digest_of(token: &SecretString) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(token.expose_secret().as_bytes())))
-}
-
 #[async_trait]
 impl Credentials for CredentialsFile {
     async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
@@ -235,7 +230,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
         let second = SecretString::from("second");
-        std::fs::write(&path, format!("# tunnels\na-one first\na-one {}\nb-two third\n", digest_of(&second)))
+        let digest = hex::encode(Sha256::digest(second.expose_secret()));
+        std::fs::write(&path, format!("# tunnels\na-one first\na-one sha256:{digest}\nb-two third\n"))
             .unwrap();
         let file = CredentialsFile { fresh: Duration::ZERO, ..CredentialsFile::open(&path).await.unwrap() };
         let (one, two) = (Name::read("a-one").unwrap(), Name::read("b-two").unwrap());

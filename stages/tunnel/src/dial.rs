@@ -20,10 +20,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use crate::ahead::Ahead;
+use crate::http_proxy::{HttpProxy, ProxyError};
+use crate::read_ahead::ReadAhead;
 use crate::session::Io;
-use crate::through::{Proxy, ProxyError};
-use crate::{accept_of, new_key};
+use crate::ws::{accept_of, new_key};
 
 /// How many bytes of a refusal are read, to say what the server answered.
 const MAX_REFUSAL: usize = 4 << 10;
@@ -33,7 +33,7 @@ const MAX_REFUSAL: usize = 4 << 10;
 pub struct Dial {
     url: Url,
     tls: Option<TlsConnector>,
-    proxy: Option<Proxy>,
+    proxy: Option<HttpProxy>,
     within: Duration,
 }
 
@@ -136,7 +136,7 @@ impl Dial {
     /// [`DialError::Proxy`].
     pub fn through(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Self, DialError> {
         let host = self.url.host_str().unwrap_or_default();
-        self.proxy = Proxy::of(host, self.is_secure(), variable).map_err(DialError::Proxy)?;
+        self.proxy = HttpProxy::of(host, self.is_secure(), variable).map_err(DialError::Proxy)?;
         Ok(self)
     }
 
@@ -194,7 +194,7 @@ impl Dial {
         stream.set_nodelay(true).map_err(failed)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other).map_err(failed)?;
-        Ok(Box::new(tls.connect(name, Ahead::new(stream)).await.map_err(failed)?))
+        Ok(Box::new(tls.connect(name, ReadAhead::new(stream)).await.map_err(failed)?))
     }
 
     async fn upgraded(&self, path: &str, headers: HeaderMap) -> Result<TokioIo<Upgraded>, DialError> {

@@ -5,41 +5,42 @@
 //! side is missing. The protocol that both speak is described in [`native`]; a server takes clients of the frp 0.44 family as
 //! well, whose protocol is weaker. Servers behind one name tell each other of their tunnels over a [`Board`].
 
-mod ahead;
 mod board;
-mod busied;
+mod body_progress;
 mod client;
 mod credentials;
+mod deferred_flush;
 mod dial;
 mod frp;
-mod gathered;
-mod heads;
+mod head_timeout;
+mod holding_body;
+mod http_proxy;
+mod io_errors;
+mod lock;
 mod metrics;
-mod moved;
 mod mux;
 mod name;
 pub mod native;
+mod or_never;
 mod peers;
 mod platform;
 mod proxy;
+mod read_ahead;
 mod registry;
 mod relay;
 mod server;
 mod session;
-mod through;
 mod visitors;
 mod ws;
 
 pub use board::{Board, BoardError, Posted, Watching};
 pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
-pub use credentials::{
-    Anybody, Credentials, CredentialsError, CredentialsFile, LineError, Verdict, digest_of,
-};
+pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, LineError, Verdict};
 pub use dial::{Dial, DialError};
 pub use frp::Packing;
+pub use http_proxy::ProxyError;
 pub use name::{Name, NameError};
 pub use platform::{PlatformCredentials, PlatformError};
 pub use server::{Server, ServerConfig, ServerError, Times};
-pub use through::ProxyError;
-pub use visitors::{NetworkError, Networks, address_of};
-pub use ws::{Frames, Side, WebSocket, accept_of, new_key};
+pub use visitors::{NetworkError, Networks};
+pub use ws::{Frames, Side, WebSocket, accept_of};

@@ -18,7 +18,7 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadC
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use yamux::Mode;
 
-use crate::gathered::Gathered;
+use crate::deferred_flush::DeferredFlush;
 
 /// How many streams that a known peer opened may wait to be taken.
 pub(crate) const ACCEPTED: usize = 256;
@@ -77,7 +77,7 @@ impl Mux {
         config.set_max_connection_receive_window(None);
         config.set_max_num_streams(most);
         config.set_max_connection_receive_window(Some(most * WINDOW + MAX_RECEIVE_WINDOW));
-        let connection = yamux::Connection::new(Gathered::new(io).compat(), config, mode);
+        let connection = yamux::Connection::new(DeferredFlush::new(io).compat(), config, mode);
         let (ask, asked) = mpsc::channel(ACCEPTED);
         let (accept, accepted) = mpsc::channel(ACCEPTED);
         let (close, closed) = (CancellationToken::new(), CancellationToken::new());

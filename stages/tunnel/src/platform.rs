@@ -5,7 +5,7 @@
 //! not answer.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use stages_client::{BuildError, Client, Config, Method, Target, TargetError, Token, header};
 use tokio::sync::Semaphore;
 
+use crate::lock::lock;
 use crate::{Credentials, Name, Verdict};
 
 /// The query that the platform is sent.
@@ -121,12 +122,12 @@ impl PlatformCredentials {
     }
 
     fn known(&self, digest: &[u8; 32]) -> Option<CachedOwner> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         known.get(digest).filter(|known| known.since.elapsed() < CACHE_TIME).cloned()
     }
 
     fn remember(&self, digest: [u8; 32], of: Option<Runtime>, since: Instant) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if known.len() >= CACHE_SIZE {
             known.retain(|_, known| known.since.elapsed() < CACHE_TIME);
         }

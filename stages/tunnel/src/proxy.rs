@@ -15,14 +15,14 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use stages_client::{NO_TUNNEL, says_who_asked, speaks_http};
+use stages_client::{HOP_BY_HOP, NO_TUNNEL, has_other_coding, says_who_asked, speaks_http};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::busied::Busied;
-use crate::heads::Turn;
+use crate::body_progress::{BodyProgress, TrackedBody};
+use crate::head_timeout::RequestGuard;
+use crate::holding_body::HoldingBody;
 use crate::metrics::{Metrics, Outcome, Refusal};
-use crate::moved::{Moved, Moving};
 use crate::registry::{Registry, Route};
 use crate::relay::relay;
 use crate::session::{Active, Body, LeadError};
@@ -31,18 +31,6 @@ use crate::{Name, Times};
 
 /// Connections of a tunnel that are tried for one request.
 const TRIES: usize = 3;
-/// Headers of one connection alone, beside what `Connection` names.
-const HOP: [HeaderName; 9] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
-];
 
 /// What leads visitors through.
 #[derive(Debug)]
@@ -59,7 +47,7 @@ pub(crate) struct Proxy {
 }
 
 /// Why a request did not get an answer.
-enum Failed {
+enum SendError {
     /// It was not sent: another connection may be tried.
     Unsent(Box<Request<Body>>),
     /// It was not sent, as the client took it for the service and gave it up.
@@ -74,7 +62,7 @@ enum Failed {
     Refused,
 }
 
-impl Failed {
+impl SendError {
     /// It was not sent, as nothing led to the service.
     fn unsent(error: LeadError, request: Box<Request<Body>>) -> Self {
         match error {
@@ -105,27 +93,12 @@ impl Proxy {
         mut request: Request<Incoming>,
     ) -> (Outcome, Response<Body>) {
         let none = || no_tunnel(say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
-        if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
-            // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
-            return (Outcome::Refused, say(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+        if let Some((status, text)) = refusal(&request) {
+            return (Outcome::Refused, say(status, text));
         }
-        let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
-        let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-        if !codings.next().is_none_or(is_chunked) || codings.next().is_some() {
-            // What else was done to the body nobody would be told.
-            let text = "the transfer coding `chunked` alone is taken\n";
-            return (Outcome::Refused, say(StatusCode::NOT_IMPLEMENTED, text));
-        }
-        if request.headers().get_all(header::HOST).iter().count() > 1 {
-            // The service behind the tunnel may take the other for the one that counts.
-            return (Outcome::Refused, say(StatusCode::BAD_REQUEST, "a request names one host\n"));
-        }
-        // Whatever the request's line says, one host decides.
-        let host = match request.uri().authority() {
-            Some(authority) => Some(authority.as_str()),
-            None => request.headers().get(header::HOST).and_then(|host| host.to_str().ok()),
+        let Some(name) = host(&request).and_then(|host| Name::of_host(host, &self.domain)) else {
+            return none();
         };
-        let Some(name) = host.and_then(|host| Name::of_host(host, &self.domain)) else { return none() };
         let mut tried = Vec::new();
         let mut active = match self.wait(&name, &tried).await {
             Route::Through(active) => active,
@@ -136,11 +109,12 @@ impl Proxy {
         let upgrade =
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let is_trusted = self.trusted.hold(peer.ip());
-        let moved = Arc::new(Moved::default());
+        let progress = Arc::new(BodyProgress::default());
         // No other head is waited for before this body is through.
-        let turn = request.extensions_mut().remove::<Arc<Turn>>();
-        let request =
-            request.map(|body| Busied::new(Moving { body, moved: moved.clone() }, turn).boxed_unsync());
+        let guard = request.extensions_mut().remove::<Arc<RequestGuard>>();
+        let request = request.map(|body| {
+            HoldingBody::new(TrackedBody { body, progress: progress.clone() }, guard).boxed_unsync()
+        });
         let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
             // Each connection says itself whom it lets in: another may be of a newer life of the client.
@@ -148,40 +122,27 @@ impl Proxy {
                 return self.refused(&name, visitor);
             }
             tried.push(active.session().id);
-            match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
+            match self.send(active, SocketAddr::new(visitor, peer.port()), request, &progress).await {
                 Ok((active, answer)) => {
                     return (Outcome::Answered, self.answered(active, answer, upgrade));
                 }
-                Err(Failed::Unsent(back)) if attempt < TRIES => {
+                Err(SendError::Unsent(back)) if attempt < TRIES => {
                     request = back;
                     active = match self.wait(&name, &tried).await {
                         Route::Through(active) => active,
                         _ => return away(),
                     };
                 }
-                Err(Failed::Unsent(_)) => return away(),
+                Err(SendError::Unsent(_)) => return away(),
                 // Another connection may lead to another client; none is waited for.
-                Err(Failed::Away(back)) => match self.registry.route(&name, &tried) {
+                Err(SendError::Away(back)) => match self.registry.route(&name, &tried) {
                     Route::Through(other) if attempt < TRIES => (request, active) = (back, other),
                     _ => return unreachable(),
                 },
-                Err(Failed::Full) => {
-                    let mut answer =
-                        say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
-                    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-                    return (Outcome::Full, answer);
-                }
-                Err(Failed::Refused) => return self.refused(&name, visitor),
-                Err(Failed::Broken) => return unreachable(),
-                Err(Failed::Late) => {
-                    return (
-                        Outcome::Late,
-                        say(
-                            StatusCode::GATEWAY_TIMEOUT,
-                            "the service behind the tunnel did not answer in time\n",
-                        ),
-                    );
-                }
+                Err(SendError::Full) => return full(),
+                Err(SendError::Refused) => return self.refused(&name, visitor),
+                Err(SendError::Broken) => return unreachable(),
+                Err(SendError::Late) => return late(),
             }
         }
         away()
@@ -214,24 +175,24 @@ impl Proxy {
         active: Active,
         visitor: SocketAddr,
         request: Box<Request<Body>>,
-        moved: &Moved,
-    ) -> Result<(Active, Response<Incoming>), Failed> {
+        progress: &BodyProgress,
+    ) -> Result<(Active, Response<Incoming>), SendError> {
         let (mut sender, is_used) = match active.session().idle() {
             Some(sender) => (sender, true),
             None => {
                 let io = match active.session().lead.lead(visitor).await {
                     Ok(io) => io,
-                    Err(error) => return Err(Failed::unsent(error, request)),
+                    Err(error) => return Err(SendError::unsent(error, request)),
                 };
                 match connect(io).await {
                     Ok(sender) => (sender, false),
-                    Err(_) => return Err(Failed::Unsent(request)),
+                    Err(_) => return Err(SendError::Unsent(request)),
                 }
             }
         };
         let is_passed_on = active.session().lead.is_passed_on();
         let again = (is_used || is_passed_on).then(|| copy(&request)).flatten();
-        let mut error = match moved.within(self.times.answer, sender.try_send_request(*request)).await {
+        let mut error = match progress.within(self.times.answer, sender.try_send_request(*request)).await {
             Some(Ok(answer)) => {
                 if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     let session = active.session().clone();
@@ -247,27 +208,27 @@ impl Proxy {
                 return Ok((active, answer));
             }
             Some(Err(error)) => error,
-            None => return Err(Failed::Late),
+            None => return Err(SendError::Late),
         };
         let request = match (error.take_message(), again) {
-            (Some(request), _) if is_used => return Err(Failed::Unsent(Box::new(request))),
-            (Some(request), _) if !is_passed_on => return Err(Failed::Away(Box::new(request))),
+            (Some(request), _) if is_used => return Err(SendError::Unsent(Box::new(request))),
+            (Some(request), _) if !is_passed_on => return Err(SendError::Away(Box::new(request))),
             (Some(request), _) | (None, Some(request)) => request,
-            (None, None) => return Err(Failed::Broken),
+            (None, None) => return Err(SendError::Broken),
         };
         // At the same moment the service closed a connection that waited for a request, or the server that it was passed on to
         // ended: that one leads nowhere any more.
         let fresh = match active.session().lead.lead(visitor).await {
             Ok(fresh) => fresh,
-            Err(error) => return Err(Failed::unsent(error, Box::new(request))),
+            Err(error) => return Err(SendError::unsent(error, Box::new(request))),
         };
-        let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
-        match moved.within(self.times.answer, sender.try_send_request(request)).await {
+        let mut sender = connect(fresh).await.map_err(|_| SendError::Broken)?;
+        match progress.within(self.times.answer, sender.try_send_request(request)).await {
             Some(Ok(answer)) => Ok((active, answer)),
-            Some(Err(mut error)) => {
-                Err(error.take_message().map_or(Failed::Broken, |request| Failed::Away(Box::new(request))))
-            }
-            None => Err(Failed::Late),
+            Some(Err(mut error)) => Err(error
+                .take_message()
+                .map_or(SendError::Broken, |request| SendError::Away(Box::new(request)))),
+            None => Err(SendError::Late),
         }
     }
 
@@ -305,7 +266,7 @@ impl Proxy {
         strip(answer.headers_mut());
         // The service behind the tunnel cannot say that there is none.
         answer.headers_mut().remove(NO_TUNNEL);
-        answer.map(|body| Busied::new(body, active).boxed_unsync())
+        answer.map(|body| HoldingBody::new(body, active).boxed_unsync())
     }
 }
 
@@ -318,6 +279,31 @@ async fn connect(io: Box<dyn crate::session::Io>) -> Result<SendRequest<Body>, h
         }
     });
     Ok(sender)
+}
+
+/// Why a request is not passed on, whichever tunnel it is for.
+fn refusal<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
+    if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+    }
+    if has_other_coding(request.headers()) {
+        // What else was done to the body nobody would be told.
+        return Some((StatusCode::NOT_IMPLEMENTED, "the transfer coding `chunked` alone is taken\n"));
+    }
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // The service behind the tunnel may take the other for the one that counts.
+        return Some((StatusCode::BAD_REQUEST, "a request names one host\n"));
+    }
+    None
+}
+
+/// The host that a request is for. That of its line counts, if it has one.
+fn host<B>(request: &Request<B>) -> Option<&str> {
+    match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(header::HOST).and_then(|host| host.to_str().ok()),
+    }
 }
 
 /// The same request once more, if it asks for nothing but an answer.
@@ -335,6 +321,17 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
 
 fn unreachable() -> (Outcome, Response<Body>) {
     (Outcome::Unreachable, say(StatusCode::BAD_GATEWAY, "the service behind the tunnel did not answer\n"))
+}
+
+fn late() -> (Outcome, Response<Body>) {
+    let text = "the service behind the tunnel did not answer in time\n";
+    (Outcome::Late, say(StatusCode::GATEWAY_TIMEOUT, text))
+}
+
+fn full() -> (Outcome, Response<Body>) {
+    let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    (Outcome::Full, answer)
 }
 
 fn away() -> (Outcome, Response<Body>) {
@@ -392,7 +389,7 @@ fn strip(headers: &mut HeaderMap) {
     let upgrade = upgrade.filter(|protocol| !speaks_http(protocol.to_str().unwrap_or_default()));
     let trailers = headers.get(header::TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
     let taken = |name: &&HeaderName| **name != header::HOST && !says_who_asked(name);
-    for name in named.iter().filter(taken).chain(HOP.iter()) {
+    for name in named.iter().filter(taken).chain(HOP_BY_HOP.iter()) {
         headers.remove(name);
     }
     if let Some(upgrade) = upgrade {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
 use crate::Name;
+use crate::lock::lock;
 use crate::session::{Active, Owner, Session};
 use crate::visitors::Networks;
 
@@ -82,7 +83,7 @@ impl Registry {
     }
 
     fn tunnels(&self) -> MutexGuard<'_, HashMap<Name, Tunnel>> {
-        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tunnels)
     }
 
     /// A number for the next connection.
@@ -119,7 +120,7 @@ impl Registry {
     }
 
     fn remotes(&self) -> MutexGuard<'_, HashMap<Name, Vec<Arc<Session>>>> {
-        self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.remotes)
     }
 
     /// Takes the tunnels that other servers have. A newer life of a client that connected to one of them takes a tunnel over; of two clients

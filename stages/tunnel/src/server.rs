@@ -25,13 +25,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ahead::Ahead;
 use crate::board::Board;
-use crate::busied::Busied;
-use crate::heads::{Heads, Turns};
+use crate::head_timeout::{HeadTimeout, RequestCounter};
+use crate::holding_body::HoldingBody;
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
+use crate::read_ahead::ReadAhead;
 use crate::registry::Registry;
 use crate::relay::keep_alive;
 use crate::session::{Body, Io};
@@ -162,11 +162,11 @@ pub(crate) struct Shared {
     /// Places for clients of the frp family that have no tunnel yet.
     pub(crate) logins: Arc<Semaphore>,
     /// What clients of the frp family call their proxies.
-    pub(crate) called: frp::Called,
+    pub(crate) proxy_names: frp::ProxyNames,
     /// Clients of the frp family that have no multiplexer.
-    pub(crate) alone: frp::Alone,
+    pub(crate) without_mux: frp::ClientsWithoutMux,
     /// TLS of clients of the frp family, inside of their WebSocket.
-    pub(crate) within: frp::Within,
+    pub(crate) inner_tls: frp::InnerTls,
     /// Cancelled when no more connections are taken, so that clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when tunnels are to be closed.
@@ -254,9 +254,9 @@ impl ServerConfig {
             streams: self.streams,
             port: address.port(),
             logins: Arc::new(Semaphore::new(LOGINS)),
-            called: frp::Called::default(),
-            alone: frp::Alone::default(),
-            within: frp::Within::new(certificate.as_ref().map(acceptor)),
+            proxy_names: frp::ProxyNames::default(),
+            without_mux: frp::ClientsWithoutMux::default(),
+            inner_tls: frp::InnerTls::new(certificate.as_ref().map(acceptor)),
             leaving: CancellationToken::new(),
             close,
             tunnels: TaskTracker::new(),
@@ -341,33 +341,9 @@ impl Service for Server {
             given.stop.cancelled().await;
             tokio::time::sleep(self.drain_delay).await;
         };
-        tokio::pin!(drained);
-        loop {
-            let accepted = tokio::select! {
-                () = &mut drained => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    let place = tokio::select! {
-                        () = &mut drained => break,
-                        place = places.take() => place,
-                    };
-                    let (place, shared) = (Arc::new(place), self.shared.clone());
-                    let conversing = connection(shared, tls.clone(), stream, peer, place.clone());
-                    visitors.spawn(async move {
-                        tokio::select! {
-                            () = conversing => {}
-                            // Nothing is asked over it, and somebody else has something to ask.
-                            () = place.lost() => {}
-                        }
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+        tokio::select! {
+            () = drained => {}
+            () = take_connections(&self.listener, &self.shared, tls.as_ref(), &places) => {}
         }
         drop(self.listener);
         self.shared.leaving.cancel();
@@ -397,6 +373,34 @@ impl Service for Server {
     }
 }
 
+/// Takes connections, and serves each in a task of its own; without end.
+async fn take_connections(
+    listener: &TcpListener,
+    shared: &Arc<Shared>,
+    tls: Option<&TlsAcceptor>,
+    places: &Arc<Places>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let place = Arc::new(places.take().await);
+                let conversing = connection(shared.clone(), tls.cloned(), stream, peer, place.clone());
+                shared.proxy.visits.spawn(async move {
+                    tokio::select! {
+                        () = conversing => {}
+                        // Nothing is asked over it, and somebody else has something to ask.
+                        () = place.lost() => {}
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
 /// Serves one connection, with TLS or without.
 async fn connection(
     shared: Arc<Shared>,
@@ -423,7 +427,8 @@ async fn connection(
             return;
         }
         (0x16, Some(tls)) => {
-            let accepted = tokio::time::timeout(shared.times.handshake, tls.accept(Ahead::new(stream))).await;
+            let accepted =
+                tokio::time::timeout(shared.times.handshake, tls.accept(ReadAhead::new(stream))).await;
             let Ok(Ok(stream)) = accepted else { return };
             return http(shared, Box::new(stream), peer, true, place).await;
         }
@@ -442,20 +447,20 @@ async fn connection(
 
 async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure: bool, place: Arc<Place>) {
     let leaving = shared.leaving.clone();
-    let turns = Turns::default();
-    let io = Heads::new(io, turns.clone(), shared.times.handshake);
+    let requests = RequestCounter::default();
+    let io = HeadTimeout::new(io, requests.clone(), shared.times.handshake);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (shared, turns) = (shared.clone(), turns.clone());
-        let (turn, busy) = (turns.begin(), place.busy());
-        request.extensions_mut().insert(turn.clone());
+        let (shared, requests) = (shared.clone(), requests.clone());
+        let (request_guard, busy) = (requests.begin(), place.busy());
+        request.extensions_mut().insert(request_guard.clone());
         // On the heap: a connection that is kept has room for its future from the beginning.
         let answer = Box::pin(answer(shared, peer, is_secure, request));
         async move {
             let answer = answer.await;
             if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-                turns.leave();
+                requests.leave();
             }
-            Ok::<_, Infallible>(answer.map(|body| Busied::new(body, (turn, busy))))
+            Ok::<_, Infallible>(answer.map(|body| HoldingBody::new(body, (request_guard, busy))))
         }
     });
     let connection = http1::Builder::new()

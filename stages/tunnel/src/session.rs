@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use crate::lock::lock;
 use crate::registry::Conflict;
 use crate::visitors::Networks;
 
@@ -109,7 +110,7 @@ impl Session {
     /// Leads nobody new through it from now on. Called with the registry locked, as [`Session::begin`] is.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.idle).clear();
         self.drained.notify_waiters();
     }
 
@@ -134,7 +135,7 @@ impl Session {
 
     /// Takes a connection to the service that waits for a request, if there is one.
     pub(crate) fn idle(&self) -> Option<SendRequest<Body>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         while let Some((sender, since)) = idle.pop() {
             if sender.is_ready() && since.elapsed() < IDLE_TIMEOUT {
                 return Some(sender);
@@ -145,7 +146,7 @@ impl Session {
 
     /// Keeps a connection to the service for the next request.
     pub(crate) fn keep(&self, sender: SendRequest<Body>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
         if idle.len() < MAX_IDLE && !self.is_draining() {
             idle.push((sender, Instant::now()));

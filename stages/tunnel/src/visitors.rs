@@ -66,8 +66,7 @@ impl FromIterator<IpNet> for Networks {
 
 /// The address of a visitor: the last one that `X-Forwarded-For` gained from somebody who is not trusted, if `peer` is
 /// trusted; else the peer's. Whoever stands in front of a trusted proxy can add what they like further left.
-#[must_use]
-pub fn address_of(headers: &HeaderMap, peer: IpAddr, trusted: &Networks) -> IpAddr {
+pub(crate) fn address_of(headers: &HeaderMap, peer: IpAddr, trusted: &Networks) -> IpAddr {
     let mut address = peer.to_canonical();
     let lists = headers.get_all("x-forwarded-for").iter().rev();
     let all = lists.flat_map(|list| list.to_str().unwrap_or("").rsplit(','));

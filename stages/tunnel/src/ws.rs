@@ -14,6 +14,8 @@ use bytes::{Buf as _, BytesMut};
 use sha1::{Digest as _, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::io_errors::invalid;
+
 /// How many bytes a frame that is sent may have.
 const MAX_FRAME: usize = 32 << 10;
 /// How many bytes may wait to be written before nothing more is taken.
@@ -53,10 +55,7 @@ pub fn accept_of(key: &str) -> String {
 }
 
 /// A new `Sec-WebSocket-Key`.
-///
-/// # Errors
-/// When the system has no randomness.
-pub fn new_key() -> io::Result<String> {
+pub(crate) fn new_key() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(STANDARD.encode(bytes))
@@ -146,10 +145,10 @@ impl<S> WebSocket<S> {
             return Ok(None);
         }
         if first & 0x70 != 0 {
-            return Err(wrong("a frame with an extension that was not agreed on"));
+            return Err(invalid("a frame with an extension that was not agreed on"));
         }
         if is_masked != (self.side == Side::Server) {
-            return Err(wrong("a frame whose mask does not fit the side that it comes from"));
+            return Err(invalid("a frame whose mask does not fit the side that it comes from"));
         }
         self.arrived.advance(2);
         let left = match more {
@@ -163,13 +162,9 @@ impl<S> WebSocket<S> {
             opcode @ (CLOSE | PING | PONG) if left <= 125 && first & 0x80 != 0 => {
                 Ok(Some(Reading::Control { opcode, left: left as usize, mask }))
             }
-            _ => Err(wrong("a frame of a kind that there is not")),
+            _ => Err(invalid("a frame of a kind that there is not")),
         }
     }
-}
-
-fn wrong(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// Masks or unmasks, from byte `at` of the payload on.

@@ -109,6 +109,11 @@ pub(super) fn commit_of(repository: &Repository, id: Oid) -> Option<Oid> {
     commit.tree().ok().map(|_| commit.id())
 }
 
+/// The whole id of a commit, or of a tag's object.
+pub(super) fn whole(revision: &str) -> Option<Oid> {
+    (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten()
+}
+
 /// Whether the commit that an id means is there, with its files.
 pub(super) fn has(repository: &Repository, id: Oid) -> bool {
     commit_of(repository, id).is_some()

@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use git2::Oid;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use super::access::{Access, Scoped};
+use super::bare::whole;
 use super::clone_dir::{CloneDir, Reading};
 use super::config::Config;
 use super::credentials::{Credential, Credentials};
@@ -27,7 +28,7 @@ use super::session::{self, Reach};
 use super::slots::Slots;
 use super::tenant::Tenant;
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare};
+use super::{FetchError, RepositoryUrl, bare, lock};
 use crate::series::Held;
 use crate::{GitRepository, GitSeries};
 
@@ -516,7 +517,7 @@ impl Inner {
             }
             let mut entries = lock(&self.entries);
             let known = entries.iter().find(|(_, entry)| entry.clone.path() == path);
-            // CloneGuard by the map alone: nobody can begin to use it while the map is locked.
+            // Held by the map alone: nobody can begin to use it while the map is locked.
             let unused = known.is_none_or(|(_, entry)| Arc::strong_count(entry) == 1);
             let to = path.with_extension("gone");
             if unused && fs::rename(&path, &to).is_ok() {
@@ -539,11 +540,6 @@ impl Inner {
     }
 }
 
-/// The whole id of a commit, or of a tag's object.
-fn whole(revision: &str) -> Option<Oid> {
-    (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten()
-}
-
 /// Keeps the clone if it has the commit that an id means.
 async fn here(entry: &Entry, id: Oid) -> Option<(Oid, Arc<Reading>)> {
     let clone = entry.clone.clone();
@@ -555,8 +551,4 @@ async fn here(entry: &Entry, id: Oid) -> Option<(Oid, Arc<Reading>)> {
         Some((commit, reading?))
     };
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

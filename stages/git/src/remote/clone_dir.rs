@@ -1,8 +1,10 @@
 //! The directory of a clone: whoever reads it keeps it where it is.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::{fs, io};
+
+use super::lock;
 
 /// Held by whoever reads a clone.
 #[derive(Debug)]
@@ -73,7 +75,7 @@ impl CloneDir {
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Reading>> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reading)
     }
 }
 

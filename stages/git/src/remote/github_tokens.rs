@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use super::access::Access;
 use super::credentials::Credential;
 use super::github_app::GitHubApp;
-use super::{FetchError, NoToken, RepositoryUrl, http_client};
+use super::{FetchError, NoToken, RepositoryUrl, http_client, lock};
 
 /// A token that expires within this time is given to nobody: what is fetched with it takes a while.
 const MARGIN: SignedDuration = SignedDuration::from_mins(5);
@@ -241,10 +241,6 @@ impl AppCall<'_> {
     fn none(&self, why: NoToken) -> FetchError {
         FetchError::NoToken { host: self.app.api.host(), from: self.credential.from.clone(), why }
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) async fn fetch(
     }
     let session = Session { url, clone, reach };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
+    let whole = bare::whole(revision);
     let mut is_again = false;
     loop {
         let mut connection = session.connect().await?;

@@ -7,13 +7,13 @@
 //! came there is a slot before objects are made of it, however little it was: a few bytes may become the largest object that is taken.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::FetchError;
+use super::{FetchError, lock};
 
 /// For so long a server may say nothing before its slot is given to others.
 const QUIET: Duration = Duration::from_secs(1);
@@ -142,10 +142,6 @@ impl Slot {
 
 async fn acquired(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, FetchError> {
     of.clone().acquire_owned().await.map_err(|_| FetchError::Stopping)
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A host whose key is not known is refused before anything is said to it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use secrecy::ExposeSecret as _;
 
 use super::credentials::Credential;
 use super::hosts::{Judgement, KnownHosts};
-use super::{FetchError, RepositoryUrl, ssh_key};
+use super::{FetchError, RepositoryUrl, lock, ssh_key};
 
 /// Exchanges of keys that Argo CD knows beside those that the library prefers: some hosts know the elliptic curves of NIST
 /// alone, Azure DevOps Server the group of 2,048 bits with SHA-1.
@@ -73,7 +73,7 @@ impl client::Handler for HostKey {
         let PublicKeyOrCertificate::PublicKey { key, .. } = key else { return Ok(false) };
         let judgement = self.known.judge(&self.host, self.port, key);
         let fingerprint = PublicKey::fingerprint(key, HashAlg::Sha256).to_string();
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some((judgement, fingerprint));
+        *lock(&self.found) = Some((judgement, fingerprint));
         Ok(self.any || judgement == Judgement::Known)
     }
 }
@@ -121,22 +121,10 @@ impl SshChannel {
         };
         let failed =
             |error: &russh::Error| FetchError::Connect { host: host.clone(), why: error.to_string() };
-        let preferred = Preferred::default();
-        let [least, usual, largest] = GROUP;
-        let config = client::Config {
-            preferred: Preferred {
-                key: Cow::Owned(algorithms(call.hosts, &name, port)),
-                kex: preferred.kex.iter().copied().chain(KEX).collect(),
-                mac: preferred.mac.iter().copied().chain([mac::HMAC_SHA1]).collect(),
-                ..preferred
-            },
-            gex: client::GexParams::new(least, usual, largest).map_err(|error| failed(&error))?,
-            nodelay: true,
-            ..client::Config::default()
-        };
+        let config = config(call.hosts, &name, port).map_err(|error| failed(&error))?;
         let place = (name.trim_matches(['[', ']']).to_owned(), port);
         let connected = client::connect(Arc::new(config), place, handler).await;
-        let judged = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let judged = lock(&found).take();
         let mut handle = match (connected, judged) {
             (Ok(handle), _) => handle,
             (Err(russh::Error::UnknownKey), Some((Judgement::Unknown, fingerprint))) => {
@@ -221,6 +209,23 @@ fn words(said: &[u8]) -> String {
     });
     let lines: Vec<&str> = lines.filter(|line| line.contains(char::is_alphanumeric)).collect();
     lines.join(" ")
+}
+
+/// What is offered to a host.
+fn config(hosts: &KnownHosts, host: &str, port: u16) -> Result<client::Config, russh::Error> {
+    let preferred = Preferred::default();
+    let [least, usual, largest] = GROUP;
+    Ok(client::Config {
+        preferred: Preferred {
+            key: Cow::Owned(algorithms(hosts, host, port)),
+            kex: preferred.kex.iter().copied().chain(KEX).collect(),
+            mac: preferred.mac.iter().copied().chain([mac::HMAC_SHA1]).collect(),
+            ..preferred
+        },
+        gex: client::GexParams::new(least, usual, largest)?,
+        nodelay: true,
+        ..client::Config::default()
+    })
 }
 
 /// What the host may prove itself with: keys of the kinds that are known of it. Of an unknown host any, to name its key.

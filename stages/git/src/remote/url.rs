@@ -49,29 +49,13 @@ impl RepositoryUrl {
         if let Some(path) = text.strip_prefix('/') {
             return Ok(Self { text: format!("file:///{path}"), below_home: false, literal: None });
         }
-        let (mut below_home, mut literal) = (false, None);
-        let whole = match text.split_once("://") {
-            Some(_) => text.to_owned(),
-            None => match text.split_once(':') {
-                Some((host, path))
-                    if !host.contains('/')
-                        && !host.is_empty()
-                        && !path.is_empty()
-                        && !path.starts_with(':') =>
-                {
-                    below_home = !path.starts_with('/');
-                    // One with a `%` that leads upwards was refused above: it leads nowhere else than the text does.
-                    literal = path.contains('%').then(|| format!("/{}", path.trim_matches('/')));
-                    format!("ssh://{host}/{}", path.trim_start_matches('/'))
-                }
-                _ => {
-                    return Err(refused(
-                        "it does not begin with https://, http://, ssh://, file:// or a host",
-                    ));
-                }
-            },
+        let (whole, below_home, literal) = match text.contains("://") {
+            true => (text.to_owned(), false, None),
+            false => of_host_and_path(text).ok_or_else(|| {
+                refused("it does not begin with https://, http://, ssh://, file:// or a host")
+            })?,
         };
-        let url = Url::parse(&whole).map_err(|error| {
+        let mut url = Url::parse(&whole).map_err(|error| {
             refused(match error {
                 url::ParseError::InvalidPort => {
                     "no port follows the colon behind its host: write user@host:path or ssh://user@host/path"
@@ -79,23 +63,9 @@ impl RepositoryUrl {
                 _ => "it is no URL",
             })
         })?;
-        if !matches!(url.scheme(), "https" | "http" | "ssh" | "file") {
-            return Err(refused("it must begin with https://, http://, ssh:// or file://"));
+        if let Some(why) = refusal(&url) {
+            return Err(refused(why));
         }
-        if url.password().is_some() {
-            return Err(refused("it holds a password: give it in a Secret, a file or the environment"));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(refused("it holds a query or a fragment"));
-        }
-        if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
-            return Err(refused("it names no host"));
-        }
-        // A host or user that begins with a dash is an option to many a program.
-        if url.host_str().is_some_and(|host| host.starts_with('-')) || url.username().starts_with('-') {
-            return Err(refused("its host or user begins with a dash"));
-        }
-        let mut url = url;
         if matches!(url.scheme(), "https" | "http") {
             // The user of an address is no part of where it is; credentials are found by the address.
             let _ = url.set_username("");
@@ -151,6 +121,39 @@ impl RepositoryUrl {
         let digest = Sha256::digest(format!("{}{below_home}{literal}{of}", self.text));
         format!("{}.git", hex::encode(&digest[..16]))
     }
+}
+
+/// `host:path` as a URL, whether the path is below the home of its user, and the path where it stands for itself.
+fn of_host_and_path(text: &str) -> Option<(String, bool, Option<String>)> {
+    let (host, path) = text.split_once(':')?;
+    if host.contains('/') || host.is_empty() || path.is_empty() || path.starts_with(':') {
+        return None;
+    }
+    // One with a `%` that leads upwards is refused before: it leads nowhere else than the text does.
+    let literal = path.contains('%').then(|| format!("/{}", path.trim_matches('/')));
+    let whole = format!("ssh://{host}/{}", path.trim_start_matches('/'));
+    Some((whole, !path.starts_with('/'), literal))
+}
+
+/// Why a repository is not asked for at an address.
+fn refusal(url: &Url) -> Option<&'static str> {
+    if !matches!(url.scheme(), "https" | "http" | "ssh" | "file") {
+        return Some("it must begin with https://, http://, ssh:// or file://");
+    }
+    if url.password().is_some() {
+        return Some("it holds a password: give it in a Secret, a file or the environment");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Some("it holds a query or a fragment");
+    }
+    if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
+        return Some("it names no host");
+    }
+    // A host or user that begins with a dash is an option to many a program.
+    if url.host_str().is_some_and(|host| host.starts_with('-')) || url.username().starts_with('-') {
+        return Some("its host or user begins with a dash");
+    }
+    None
 }
 
 /// Whether a part of a path is `..`.

@@ -8,7 +8,7 @@ use axum::response::Response;
 use git2::{ObjectType, Oid, Repository};
 use stages_git::GitError;
 use stages_git::manifests::manifests;
-use stages_git::walk::{Asked, WalkLimits};
+use stages_git::walk::{WalkLimits, WalkRequest};
 
 use crate::support::{Cache, Forge, Serving, backend, git, serve};
 
@@ -80,7 +80,7 @@ async fn names_that_lead_elsewhere_are_only_names() {
             assert!(matches!(files.read("self/x", 100), Err(GitError::Submodule { .. })));
             assert!(matches!(files.read("../escaped.yaml", 100), Err(GitError::Outside { .. })));
             let found = manifests(&files, "", true).unwrap();
-            let asked = Asked { to: commit, since: None, paths: vec![String::new()].into() };
+            let asked = WalkRequest { to: commit, since: None, paths: vec![String::new()].into() };
             let changes = repository.changes(&[asked], WalkLimits::default()).unwrap();
             assert!(changes[0].newest.is_some());
             found.manifests.len()
@@ -129,7 +129,7 @@ async fn submodules_that_lead_to_each_other_are_not_followed() {
         assert!(manifests(&files, "", true).unwrap().manifests.is_empty());
         let paths = vec!["sub".to_owned(), "own".to_owned()];
         let changes = repository
-            .changes(&[Asked { to: commit, since: None, paths: paths.into() }], WalkLimits::default());
+            .changes(&[WalkRequest { to: commit, since: None, paths: paths.into() }], WalkLimits::default());
         assert_eq!(changes.unwrap()[0].newest.as_ref().unwrap().paths, ["own", "sub"]);
     })
     .await
@@ -159,7 +159,7 @@ async fn ten_thousand_levels_are_read_within_bounds() {
         assert_eq!(files.text(&deepest, 100).unwrap().as_deref(), Some("a: 1\n"));
         assert!(manifests(&files, "", true).unwrap().manifests.is_empty());
         for paths in [vec![String::new()], vec![deepest], vec!["d".to_owned(), "e".to_owned()]] {
-            let asked = Asked { to: commit, since: None, paths: paths.into() };
+            let asked = WalkRequest { to: commit, since: None, paths: paths.into() };
             // It is told or refused; what matters is that the process lives.
             let _ = repository.changes(&[asked], WalkLimits::default());
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use prometheus::{Registry, TextEncoder};
 use stages_git::remote::FetchFailure;
-use stages_git::walk::{Asked, WalkLimits};
+use stages_git::walk::{WalkLimits, WalkRequest};
 use stages_git::{Checkout, GitSeries, NewFile};
 
 use crate::commit::{Meddling, change, deleted, meddle, serving, who, written};
@@ -38,7 +38,7 @@ fn value(registry: &Registry, series: &str) -> u64 {
 /// Walks over the history of a checkout.
 async fn walk(of: &Checkout) {
     let walked = of.read(|repository, to| {
-        let asked = Asked { to, since: None, paths: vec!["a.yaml".to_owned()].into() };
+        let asked = WalkRequest { to, since: None, paths: vec!["a.yaml".to_owned()].into() };
         repository.changes(&[asked], WalkLimits::default()).map(|found| found.len())
     });
     assert_eq!(walked.await.unwrap().unwrap(), 1);

@@ -7,9 +7,8 @@
 //!
 //! Clones are shared, and nobody reads of one what its server did not let them fetch just now.
 
-use std::time::SystemTime;
-
 use async_graphql::{InputObject, SimpleObject};
+use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use stages_client::Url;
 use stages_git::remote::{Credential, Named};
@@ -257,8 +256,7 @@ impl GitFiles {
             takes_pull_requests(&named, target)?;
         }
         let Person { username: _, name, email } = opened.forge.me().await?;
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+        let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
         let new = NewCommit {
             branch,
             base: change.base,
@@ -266,15 +264,14 @@ impl GitFiles {
             message: message.clone(),
             name: name.clone(),
             email: email.clone(),
-            seconds,
+            seconds: now.as_second(),
             force: change.force,
             allow_empty: change.allow_empty,
         };
         let done = self.checkouts.commit_as(&opened.url, &opened.credential, new).await?;
         tracing::info!(who = who.name, repository = repo, commit = %done.id, rebased = done.rebased, "committed");
-        let date = jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string();
         let committer = Committer { name, email: Some(email), avatar_url: None, profile_url: None };
-        Ok(Commit { sha: done.id.to_string(), committer, date, message, tags: Vec::new() })
+        Ok(Commit { sha: done.id.to_string(), committer, date: now.to_string(), message, tags: Vec::new() })
     }
 
     /// Opens a pull request as somebody; both branches must exist.

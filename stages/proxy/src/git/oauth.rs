@@ -26,6 +26,7 @@ use super::integrations::Integrations;
 use super::provider::Provider;
 use crate::account::Account;
 use crate::error::ActError;
+use crate::shown::shown;
 
 /// How long an attempt may take, in seconds.
 const ATTEMPT_SECONDS: i64 = 10 * 60;
@@ -202,8 +203,7 @@ impl OAuth {
         ];
         let answer = self.exchange(&application.url, &body).await?;
         if let Some(error) = answer.error {
-            let said = answer.error_description.unwrap_or(error);
-            let said: String = said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect();
+            let said = shown(&answer.error_description.unwrap_or(error), MAX_MESSAGE);
             let said = [secret, code, verifier].iter().fold(said, |said, one| said.replace(one, "…"));
             return Err(ActError::Peer { peer: PEER, act: ACT, status: 200, said });
         }

@@ -20,6 +20,7 @@ use crate::gate::Subject;
 use crate::kubernetes_name::check_name;
 use crate::logs::{LogSource, LogStream};
 use crate::operation::Operation;
+use crate::shown::shown;
 use crate::stream_grant::StreamGrant;
 
 /// What is told as it comes.
@@ -83,7 +84,7 @@ where
 
 /// A pod, as the audit log tells it.
 fn pod_told(pod: &str) -> String {
-    format!("Pod {}", pod.chars().filter(|c| !c.is_control()).take(253).collect::<String>())
+    format!("Pod {}", shown(pod, 253))
 }
 
 /// As Argo CD is asked: of the pods that the application has it takes those that are all of what is said.

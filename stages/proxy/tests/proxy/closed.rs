@@ -136,7 +136,7 @@ impl Drop for Held {
 
 /// What stands before a platform and passes all on to it but what holds a text: that it keeps. Gives its address, and how many
 /// connections it keeps so.
-pub(crate) fn keeping(platform: &str, text: &'static str) -> (String, Arc<AtomicUsize>) {
+fn keeping(platform: &str, text: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
@@ -169,8 +169,8 @@ pub(crate) fn keeping(platform: &str, text: &'static str) -> (String, Arc<Atomic
     (url, kept)
 }
 
-#[tokio::test]
-async fn whoever_nobody_knows_keeps_no_act_waiting_and_is_forgotten_when_they_go() {
+/// An app proxy that is given no answer about tokens that begin with `nobody-`, and waits for it; and how often it does.
+pub(crate) async fn kept_waiting() -> (Running, Arc<AtomicUsize>) {
     let mut kept = None;
     let patient = stages_client::Config::new(Duration::from_secs(600), 1 << 20);
     let running = Running::made(Duration::ZERO, |config| {
@@ -179,7 +179,12 @@ async fn whoever_nobody_knows_keeps_no_act_waiting_and_is_forgotten_when_they_go
         ProxyConfig { platform, platform_http: patient, ..config }
     })
     .await;
-    let kept = kept.unwrap();
+    (running, kept.unwrap())
+}
+
+#[tokio::test]
+async fn whoever_nobody_knows_keeps_no_act_waiting_and_is_forgotten_when_they_go() {
+    let (running, kept) = kept_waiting().await;
     let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
     let mut asking = JoinSet::new();
     for number in 0..80 {

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use stages_proxy::ProxyConfig;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::closed::keeping;
+use crate::closed::kept_waiting;
 use crate::operations::asked;
 use crate::support::{Running, SOON};
 
@@ -263,15 +262,7 @@ async fn those_who_do_not_say_who_they_are_keep_nobody_out_who_does() {
 
 #[tokio::test]
 async fn whoever_has_said_who_they_are_is_not_displaced_while_the_platform_is_asked() {
-    let mut kept = None;
-    let patient = stages_client::Config::new(Duration::from_secs(600), 1 << 20);
-    let running = Running::made(Duration::ZERO, |config| {
-        let (platform, counted) = keeping(&config.platform, "nobody-");
-        kept = Some(counted);
-        ProxyConfig { platform, platform_http: patient, ..config }
-    })
-    .await;
-    let kept = kept.unwrap();
+    let (running, kept) = kept_waiting().await;
     let mut client = Client::open(&running, TRANSPORT, None).await.unwrap();
     client.say(&json!({"type": "connection_init", "payload": {"authorization": "nobody-1"}})).await;
     let asked = async {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::AppConnection;
 use super::find::AppName;
 use crate::act::{Act, Progress, wait};
 use crate::arguments::act::{ConfirmArgs, WaitArgs};
@@ -23,12 +24,12 @@ struct ResourceAction {
 }
 
 pub(super) async fn refresh(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     hard: bool,
     careful: &ConfirmArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let how = if hard { ", manifests made anew" } else { "" };
     let act = Act {
         act: "refresh an application",
@@ -42,13 +43,13 @@ pub(super) async fn refresh(
 }
 
 pub(super) async fn restart(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     resource: &str,
     careful: &ConfirmArgs,
     waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let node = proxy.resource(name, resource).await?;
     let title = node.title();
     let act = Act {
@@ -77,11 +78,11 @@ pub(super) async fn restart(
 }
 
 pub(super) async fn delete(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     given: &DeleteResource,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let all = proxy.tree(name).await?;
     let node = meant(all.clone(), name, &given.resource)?;
     let title = node.title();
@@ -116,11 +117,11 @@ pub(super) async fn delete(
 }
 
 pub(super) async fn action(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     given: &Action,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let node = proxy.resource(name, &given.resource).await?;
     let offered = offered(proxy, name, &node).await?;
     let title = node.title();

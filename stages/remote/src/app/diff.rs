@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
+use super::AppConnection;
 use super::find::AppName;
 use super::resource_name::ResourceName;
 use super::sync::{DiffScope, managed_resources, show_differences};
 use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
 use crate::platform::{Platform, read};
-use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::{Screen, lines};
 
@@ -79,11 +79,12 @@ pub(super) async fn run(
 
 /// The same, as the runtime compares it now.
 pub(super) async fn run_live(
-    (proxy, name): (&Proxy, &AppName),
+    connection: &AppConnection,
     wanted: &[String],
     revisions: &[String],
     screen: &Screen,
 ) -> Result<bool, RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let unseen: RefCell<Vec<&String>> = RefCell::new(wanted.iter().collect());
     let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
         let node = Node::named(group, kind, namespace, own);

@@ -4,12 +4,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::find::AppName;
+use super::AppConnection;
 use super::history::time;
 use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
 use crate::platform::{Platform, read};
-use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
 
 /// States that are asked for at a time.
@@ -155,13 +154,13 @@ const LIVE: &[Column] = &[
 
 /// The cluster's own events of an application, or of a resource of it.
 pub(super) async fn run_live(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     resource: Option<&str>,
     limit: usize,
     output: Output,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let query = "query Events($application: ApplicationId!, $resource: ResourceId) { applicationEvents(application: $application, resource: $resource) { type reason message count firstTimestamp lastTimestamp involvedObject { kind namespace name } source } }";
     let resource = match resource {
         Some(text) => proxy.resource(name, text).await?.variables(),

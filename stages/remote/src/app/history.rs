@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::AppConnection;
 use super::find::AppName;
 use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
@@ -74,12 +75,12 @@ pub(crate) async fn history_of(proxy: &Proxy, name: &AppName) -> Result<Vec<Hist
 }
 
 pub(super) async fn run_live(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     limit: u32,
     output: Output,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let variables = json!({"application": name.variables()});
     let mut all: Value = proxy.get(READS, HISTORY, variables, "applicationHistory").await?;
     if let Some(all) = all.as_array_mut() {

@@ -2,20 +2,19 @@
 
 use serde_json::json;
 
-use super::find::AppName;
+use super::AppConnection;
 use crate::arguments::app::Logs as Given;
 use crate::error::RemoteError;
 use crate::logs::Logs;
-use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::Screen;
 
 pub(super) async fn run(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     logs: &Given,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let node = match &logs.resource {
         Some(text) => Some(proxy.resource(name, text).await?),
         None => None,

@@ -28,14 +28,14 @@ use crate::show::Screen;
 const DIFFERS: u8 = 3;
 
 /// An application, its platform, and the app proxy of its runtime.
-struct AppConnection {
-    platform: Platform,
-    proxy: Proxy,
-    name: AppName,
+pub(crate) struct AppConnection {
+    pub(crate) platform: Platform,
+    pub(crate) proxy: Proxy,
+    pub(crate) name: AppName,
 }
 
 impl AppConnection {
-    async fn find(
+    pub(crate) async fn find(
         named: &AppNameArgs,
         way: &AppProxyArgs,
         environment: &Environment,
@@ -45,10 +45,6 @@ impl AppConnection {
         let proxy = Proxy::find(way, &name.runtime, environment).await?;
         Ok(Self { platform, proxy, name })
     }
-
-    fn both(&self) -> (&Platform, &Proxy) {
-        (&self.platform, &self.proxy)
-    }
 }
 
 pub(crate) async fn run(
@@ -57,7 +53,7 @@ pub(crate) async fn run(
     environment: &Environment,
 ) -> Result<u8, RemoteError> {
     let platform = async |way: &AppProxyArgs| Platform::find(&way.place, environment).await;
-    let reached = async |named, way| AppConnection::find(named, way, environment).await;
+    let app = async |named, way| AppConnection::find(named, way, environment).await;
     match command {
         AppCommand::List { chosen, listed, place } => {
             list::run(&Platform::find(place, environment).await?, chosen, listed, screen).await?;
@@ -67,68 +63,55 @@ pub(crate) async fn run(
             get::run(&Platform::find(place, environment).await?, named, how, screen).await?;
         }
         AppCommand::Tree { named, shown, live: true, way } => {
-            let reached = reached(named, way).await?;
-            tree::run_live(&reached.proxy, &reached.name, shown.output, screen).await?;
+            tree::run_live(&app(named, way).await?, shown.output, screen).await?;
         }
         AppCommand::Tree { named, shown, way, .. } => {
             tree::run(&platform(way).await?, named, shown.output, screen).await?;
         }
         AppCommand::Diff { named, resources, exit_code, live, revisions, way } => {
-            let differs = if *live {
-                let reached = reached(named, way).await?;
-                diff::run_live((&reached.proxy, &reached.name), resources, revisions, screen).await?
-            } else {
-                diff::run(&platform(way).await?, named, resources, screen).await?
+            let differs = match live {
+                true => diff::run_live(&app(named, way).await?, resources, revisions, screen).await?,
+                false => diff::run(&platform(way).await?, named, resources, screen).await?,
             };
             return Ok(if differs && *exit_code { DIFFERS } else { 0 });
         }
         AppCommand::History { named, limit, shown, live: true, way } => {
-            let reached = reached(named, way).await?;
-            history::run_live(&reached.proxy, &reached.name, limit.get(), shown.output, screen).await?;
+            history::run_live(&app(named, way).await?, limit.get(), shown.output, screen).await?;
         }
         AppCommand::History { named, limit, shown, way, .. } => {
             history::run(&platform(way).await?, named, limit.get(), shown.output, screen).await?;
         }
         AppCommand::Events { named, resource, limit, shown, live: true, way } => {
-            let (reached, limit) =
-                (reached(named, way).await?, usize::try_from(limit.get()).unwrap_or(usize::MAX));
-            let (proxy, name) = (&reached.proxy, &reached.name);
-            events::run_live(proxy, name, resource.as_deref(), limit, shown.output, screen).await?;
+            let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+            let app = app(named, way).await?;
+            events::run_live(&app, resource.as_deref(), limit, shown.output, screen).await?;
         }
         AppCommand::Events { named, limit, shown, way, .. } => {
             events::run(&platform(way).await?, named, limit.get(), shown.output, screen).await?;
         }
         AppCommand::Sync(given) => {
-            let reached = reached(&given.named, &given.way).await?;
-            sync::sync(reached.both(), &reached.name, given, screen).await?;
+            sync::sync(&app(&given.named, &given.way).await?, given, screen).await?;
         }
         AppCommand::Rollback(given) => {
-            let reached = reached(&given.named, &given.way).await?;
-            sync::rollback(reached.both(), &reached.name, given, screen).await?;
+            sync::rollback(&app(&given.named, &given.way).await?, given, screen).await?;
         }
         AppCommand::Terminate { named, careful, waiting, way } => {
-            let reached = reached(named, way).await?;
-            sync::terminate(reached.both(), &reached.name, careful, waiting, screen).await?;
+            sync::terminate(&app(named, way).await?, careful, waiting, screen).await?;
         }
         AppCommand::Refresh { named, hard, careful, way } => {
-            let reached = reached(named, way).await?;
-            acts::refresh(&reached.proxy, &reached.name, *hard, careful, screen).await?;
+            acts::refresh(&app(named, way).await?, *hard, careful, screen).await?;
         }
         AppCommand::Restart { named, resource, careful, waiting, way } => {
-            let reached = reached(named, way).await?;
-            acts::restart(&reached.proxy, &reached.name, resource, careful, waiting, screen).await?;
+            acts::restart(&app(named, way).await?, resource, careful, waiting, screen).await?;
         }
         AppCommand::Logs(given) => {
-            let reached = reached(&given.named, &given.way).await?;
-            logs::run(&reached.proxy, &reached.name, given, screen).await?;
+            logs::run(&app(&given.named, &given.way).await?, given, screen).await?;
         }
         AppCommand::DeleteResource(given) => {
-            let reached = reached(&given.named, &given.way).await?;
-            acts::delete(&reached.proxy, &reached.name, given, screen).await?;
+            acts::delete(&app(&given.named, &given.way).await?, given, screen).await?;
         }
         AppCommand::Action(given) => {
-            let reached = reached(&given.named, &given.way).await?;
-            acts::action(&reached.proxy, &reached.name, given, screen).await?;
+            acts::action(&app(&given.named, &given.way).await?, given, screen).await?;
         }
     }
     Ok(0)

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::AppConnection;
 use super::diff::unified;
 use super::find::AppName;
 use super::history::history_of;
@@ -139,11 +140,11 @@ fn operation_fields(waiting: &WaitArgs) -> &'static str {
 }
 
 pub(super) async fn sync(
-    (platform, proxy): (&Platform, &Proxy),
-    name: &AppName,
+    connection: &AppConnection,
     sync: &Sync,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { platform, proxy, name } = connection;
     let resources = named_resources(proxy, name, &sync.resources).await?;
     let mut options = json!({"prune": sync.prune});
     if let Some(revision) = &sync.revision {
@@ -321,11 +322,11 @@ async fn show_plan(
 }
 
 pub(super) async fn rollback(
-    (platform, proxy): (&Platform, &Proxy),
-    name: &AppName,
+    connection: &AppConnection,
     rollback: &Rollback,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { platform, proxy, name } = connection;
     let history = history_of(proxy, name).await?;
     let to = match rollback.id {
         Some(id) => history.iter().find(|one| one.id == id).ok_or_else(|| {
@@ -372,12 +373,12 @@ pub(super) async fn rollback(
 }
 
 pub(super) async fn terminate(
-    (platform, proxy): (&Platform, &Proxy),
-    name: &AppName,
+    connection: &AppConnection,
     careful: &ConfirmArgs,
     waiting: &WaitArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { platform, proxy, name } = connection;
     // An older runtime does not know the field `startedAt`.
     let told = if waiting.wait { "{ startedAt }" } else { "{ terminated }" };
     let query = format!(
@@ -500,10 +501,10 @@ mod tests {
         ]);
         let given = Sync::from_arg_matches(&given).unwrap();
         let screen = Screen { is_terminal: false, width: None, colour: false };
-        let reached = (&platform, &proxy);
+        let connection = AppConnection { platform, proxy, name };
         let done = match is_sync {
-            true => sync(reached, &name, &given, &screen).await,
-            false => terminate(reached, &name, &given.careful, &given.waiting, &screen).await,
+            true => sync(&connection, &given, &screen).await,
+            false => terminate(&connection, &given.careful, &given.waiting, &screen).await,
         };
         done.map_err(|error| error.to_string())
     }

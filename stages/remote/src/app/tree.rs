@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::AppConnection;
 use super::find::AppName;
 use super::resource_name::ResourceName;
 use crate::arguments::app::AppNameArgs;
 use crate::error::RemoteError;
 use crate::platform::{Platform, read};
-use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::{Cell, Column, Output, Screen, age, document, table};
 
@@ -101,11 +101,11 @@ const DEPTH: usize = 20;
 
 /// What belongs to an application now, as its runtime knows it.
 pub(super) async fn run_live(
-    proxy: &Proxy,
-    name: &AppName,
+    connection: &AppConnection,
     output: Output,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    let AppConnection { proxy, name, .. } = connection;
     let all = proxy.tree(name).await?;
     screen.say(&match output {
         Output::Json | Output::Yaml => {

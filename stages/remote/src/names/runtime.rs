@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::{ENVIRONMENT, MOST, within};
 use crate::app::find::AppName;
-use crate::app::{actions, history_of};
+use crate::app::{AppConnection, actions, history_of};
 use crate::arguments::workflow::NamespaceArgs;
 use crate::error::RemoteError;
-use crate::platform::Platform;
 use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::plain;
@@ -117,8 +116,7 @@ fn of_application<T>(ask: impl AsyncFnOnce(Proxy, AppName, Line) -> Result<T, Re
     of_runtime(async |line, environment| {
         let none = || RemoteError::Missing("no application is typed".to_owned());
         let (named, way) = (line.application().ok_or_else(none)?, line.way());
-        let platform = Platform::find(&way.place, environment).await?;
-        let (name, _) = platform.application(&named, "uid").await?;
-        ask(Proxy::find(&way, &name.runtime, environment).await?, name, line).await
+        let AppConnection { proxy, name, .. } = AppConnection::find(&named, &way, environment).await?;
+        ask(proxy, name, line).await
     })
 }

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use hyper::upgrade::Upgraded;
@@ -19,48 +18,51 @@ use yamux::Mode;
 
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::heard::{Heard, Hearing};
+use super::liveness::{Liveness, watched};
 use super::messages::{
     CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
-use super::or_never;
 use super::packing::Packing;
-use super::{PATH, VERSION};
-use crate::client::{ClientError, Event, Forwarding};
-use crate::metrics::Visit;
+use super::{PATH, SILENCE, VERSION};
+use crate::client::{ClientError, Event, Forwarding, closed};
 use crate::mux::Mux;
 use crate::native::server::Closing;
-use crate::relay::relay;
+use crate::or_never::or_never;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// How many streams a connection may have, each of them a work connection.
 const MAX_STREAMS: usize = 2_048;
-/// How long a server may be silent before it is taken to be gone. One whose multiplexer answers pings is known to be gone earlier.
-const SILENCE: Duration = Duration::from_secs(90);
 
 /// How control and work connections are carried.
 #[derive(Clone)]
 enum Transport {
     /// Each is a stream.
-    Streams(Mux, Arc<Heard>),
+    Streams(Mux, Arc<Liveness>),
     /// Each is a connection.
     Connections,
 }
 
 impl Transport {
     /// By way of `io`, if it is to carry everything.
-    fn over(io: TokioIo<Upgraded>, is_alone: bool) -> (Self, Option<Carrier>) {
+    fn over(io: TokioIo<Upgraded>, is_without_mux: bool) -> (Self, Option<Carrier>) {
         let socket = WebSocket::new(io, Side::Client, Frames::Text);
-        if is_alone {
+        if is_without_mux {
             return (Self::Connections, Some(Carrier::new(socket)));
         }
-        let (socket, heard) = Hearing::new(socket);
-        (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, heard), None)
+        let (socket, liveness) = watched(socket);
+        (Self::Streams(Mux::start(socket, Mode::Client, MAX_STREAMS).0, liveness), None)
     }
 
     fn mux(&self) -> Option<&Mux> {
         match self {
             Self::Streams(mux, _) => Some(mux),
+            Self::Connections => None,
+        }
+    }
+
+    fn liveness(&self) -> Option<&Liveness> {
+        match self {
+            Self::Streams(_, liveness) => Some(liveness),
             Self::Connections => None,
         }
     }
@@ -90,119 +92,149 @@ pub(crate) async fn run(
     events: mpsc::Sender<Event>,
     stop: Shutdown,
 ) -> Result<(), ClientError> {
-    let times = to.times;
     let token = to.token.read().await.map_err(ClientError::Token)?;
-    let (transport, control) = Transport::over(upgraded(&to).await?, to.known.is_alone());
+    let (transport, control) = Transport::over(upgraded(&to).await?, to.server_profile.is_without_mux());
     let _closing = transport.mux().cloned().map(Closing);
+    let (control, run_id) = log_in(&to, &transport, control).await?;
+    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
+    let first = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
+    let (tasks, visits) = (JoinSet::new(), TaskTracker::new());
+    let connection = Connection { to, packing, events, transport, run_id, tasks, visits };
+    connection.serve(Encrypted::new(control), first, stop).await
+}
+
+/// Logs in over a control connection, and gives it with the run id of the client.
+async fn log_in(
+    to: &Forwarding,
+    transport: &Transport,
+    control: Option<Carrier>,
+) -> Result<(Carrier, String), ClientError> {
     let logging_in = async {
         let mut control = match control {
             Some(control) => control,
-            None => transport.open(&to).await.map_err(io::Error::other)?,
+            None => transport.open(to).await.map_err(io::Error::other)?,
         };
         let Proof { privilege_key, timestamp } = Proof::now();
-        let run_id = to.known.run_id();
+        let run_id = to.server_profile.run_id();
         let login = Login { version: VERSION.to_owned(), privilege_key, timestamp, run_id, pool_count: 1 };
         Message::write(&mut control, kind::LOGIN, &login).await?;
         let answer: LoginAnswer = Message::read(&mut control).await?.content()?;
         Ok::<_, io::Error>((control, answer))
     };
-    let logged_in = timeout(times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
+    let logged_in = timeout(to.times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
     let (control, answer) = logged_in.map_err(|_| {
-        to.known.was_misunderstood();
+        to.server_profile.switch_mux();
         ClientError::Closed
     })?;
-    if !answer.error.is_empty() {
-        return Err(ClientError::Login(answer.error));
-    }
-    to.known.is_called(&answer.run_id);
-    let (reading, mut writing) = tokio::io::split(Encrypted::new(control));
-    let (tell, mut told) = mpsc::channel(4);
-    let (mut tasks, visits) = (JoinSet::new(), TaskTracker::new());
-    tasks.spawn(Message::tell_all(reading, tell));
-    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
-    let mut bytes = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
-    // Every thirty seconds, as the family does.
-    let often = times.ping * 3 / 2;
-    let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
-    let mut until = None;
-    let heard = match &transport {
-        Transport::Streams(_, heard) => Some(heard),
-        Transport::Connections => None,
-    };
-    loop {
-        let written = async {
-            writing.write_all(&bytes).await?;
-            writing.flush().await
-        };
-        timeout(times.handshake, written)
-            .await
-            .map_err(|_| ClientError::Silent)?
-            .map_err(|_| ClientError::Closed)?;
-        // What is said next.
-        bytes = loop {
-            tokio::select! {
-                message = told.recv() => {
-                    let Some(Ok(message)) = message else { return closed(until.is_some()) };
-                    spoke = Instant::now();
-                    match message.kind {
-                        kind::NEW_PROXY_ANSWER => {
-                            let answer: NewProxyAnswer = message.content().map_err(|_| ClientError::Closed)?;
-                            if !answer.error.is_empty() {
-                                return Err(ClientError::Proxy(answer.error));
-                            }
-                            drop(events.send(Event::Serving).await);
-                        }
-                        kind::WANT_WORK if tasks.len() < MAX_STREAMS => {
-                            let (transport, run_id) = (transport.clone(), answer.run_id.clone());
-                            tasks.spawn(work(to.clone(), transport, run_id, packing, visits.clone()));
-                        }
-                        kind::PONG => {
-                            let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
-                            if !pong.error.is_empty() {
-                                return Err(ClientError::Ping(pong.error));
-                            }
-                        }
-                        // What a later version may say.
-                        _ => {}
+    granted(answer.error, ClientError::Login)?;
+    to.server_profile.keep_run_id(&answer.run_id);
+    Ok((control, answer.run_id))
+}
+
+/// A connection that has logged in.
+struct Connection {
+    to: Arc<Forwarding>,
+    packing: Packing,
+    events: mpsc::Sender<Event>,
+    transport: Transport,
+    run_id: String,
+    tasks: JoinSet<()>,
+    /// Visitors that are led to the service.
+    visits: TaskTracker,
+}
+
+impl Connection {
+    /// Sends the message `first`, and serves the connection until it ends.
+    async fn serve(
+        mut self,
+        control: Encrypted<Carrier>,
+        first: Vec<u8>,
+        stop: Shutdown,
+    ) -> Result<(), ClientError> {
+        let times = self.to.times;
+        let (reading, mut writing) = tokio::io::split(control);
+        let (tell, mut told) = mpsc::channel(4);
+        self.tasks.spawn(Message::tell_all(reading, tell));
+        // Every thirty seconds, as the family does.
+        let often = times.ping * 3 / 2;
+        let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
+        let (mut bytes, mut until) = (first, None);
+        loop {
+            let written = async {
+                writing.write_all(&bytes).await?;
+                writing.flush().await
+            };
+            let written = timeout(times.handshake, written).await.map_err(|_| ClientError::Silent)?;
+            written.map_err(|_| ClientError::Closed)?;
+            // What is said next.
+            bytes = loop {
+                tokio::select! {
+                    message = told.recv() => {
+                        let Some(Ok(message)) = message else { return closed(until.is_some()) };
+                        spoke = Instant::now();
+                        self.hear(&message).await?;
                     }
+                    Some(_) = self.tasks.join_next() => {}
+                    () = sleep_until(look) => {
+                        look = Instant::now() + times.ping;
+                        self.transport.mux().into_iter().for_each(Mux::ping);
+                        let to = self.to.clone();
+                        self.tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
+                    }
+                    () = sleep_until(ping) => {
+                        ping = Instant::now() + often;
+                        break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
+                    }
+                    () = or_never(self.transport.liveness().map(|known| known.lost_after(times.silence))) => {
+                        return Err(ClientError::Silent);
+                    }
+                    () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
+                    () = stop.cancelled(), if until.is_none() => {
+                        until = Some(Instant::now() + self.to.grace);
+                        self.visits.close();
+                        let close = CloseProxy { proxy_name: self.to.name.to_string() };
+                        break Message::bytes(kind::CLOSE_PROXY, &close).map_err(|_| ClientError::Closed)?;
+                    }
+                    () = self.visits.wait(), if until.is_some() => return Ok(()),
+                    () = or_never(until.map(sleep_until)) => return Ok(()),
+                    () = or_never(self.transport.mux().map(Mux::closed)) => return closed(until.is_some()),
                 }
-                Some(_) = tasks.join_next() => {}
-                () = sleep_until(look) => {
-                    look = Instant::now() + times.ping;
-                    transport.mux().into_iter().for_each(Mux::ping);
-                    let to = to.clone();
-                    tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
-                }
-                () = sleep_until(ping) => {
-                    ping = Instant::now() + often;
-                    break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
-                }
-                () = or_never(heard.map(|heard| heard.is_gone(times.silence))) => {
-                    return Err(ClientError::Silent);
-                }
-                () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
-                () = stop.cancelled(), if until.is_none() => {
-                    until = Some(Instant::now() + to.grace);
-                    visits.close();
-                    let close = CloseProxy { proxy_name: to.name.to_string() };
-                    break Message::bytes(kind::CLOSE_PROXY, &close).map_err(|_| ClientError::Closed)?;
-                }
-                () = visits.wait(), if until.is_some() => return Ok(()),
-                () = sleep_until(until.unwrap_or(spoke)), if until.is_some() => return Ok(()),
-                () = or_never(transport.mux().map(Mux::closed)) => return closed(until.is_some()),
+            };
+        }
+    }
+
+    /// Does what the server says.
+    async fn hear(&mut self, message: &Message) -> Result<(), ClientError> {
+        match message.kind {
+            kind::NEW_PROXY_ANSWER => {
+                let answer: NewProxyAnswer = message.content().map_err(|_| ClientError::Closed)?;
+                granted(answer.error, ClientError::Proxy)?;
+                drop(self.events.send(Event::Serving).await);
             }
-        };
+            kind::WANT_WORK if self.tasks.len() < MAX_STREAMS => {
+                let (transport, run_id) = (self.transport.clone(), self.run_id.clone());
+                self.tasks.spawn(work(self.to.clone(), transport, run_id, self.packing, self.visits.clone()));
+            }
+            kind::PONG => {
+                let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
+                granted(pong.error, ClientError::Ping)?;
+            }
+            // What a later version may say.
+            _ => {}
+        }
+        Ok(())
     }
 }
 
-fn closed(is_agreed: bool) -> Result<(), ClientError> {
-    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
+/// Fails when an answer of the server names an error.
+fn granted(error: String, refusal: fn(String) -> ClientError) -> Result<(), ClientError> {
+    if error.is_empty() { Ok(()) } else { Err(refusal(error)) }
 }
 
 /// Opens a work connection, and waits until the server gives it to a visitor.
 async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option<Carrier> {
     loop {
-        let proof = to.known.wants_proof().then(Proof::now);
+        let proof = to.server_profile.wants_proof().then(Proof::now);
         let has_proven = proof.is_some();
         let mut carrier = transport.open(to).await.ok()?;
         let new = NewWork { run_id: run_id.to_owned(), proof };
@@ -217,7 +249,7 @@ async fn started(to: &Forwarding, transport: &Transport, run_id: &str) -> Option
         if has_proven {
             return None;
         }
-        to.known.refused_without_proof();
+        to.server_profile.refused_without_proof();
     }
 }
 
@@ -231,16 +263,5 @@ async fn work(
 ) {
     let Some(carrier) = started(&to, &transport, &run_id).await else { return };
     let _visit = visits.token();
-    match to.connect().await {
-        Ok(service) => {
-            to.metrics.visited(Visit::Led);
-            if let Err(error) = relay(packing.unpacked(carrier), service, to.times.answer).await {
-                tracing::debug!(%error, "a visitor's connection was cut off");
-            }
-        }
-        Err(error) => {
-            to.metrics.visited(Visit::Unreachable);
-            tracing::warn!(%error, "the service cannot be reached");
-        }
-    }
+    to.lead(packing.unpacked(carrier)).await;
 }

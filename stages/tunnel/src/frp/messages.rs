@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::packing::Packing;
 use super::privilege_key;
+use crate::io_errors::invalid;
 
 /// How many bytes the JSON of a message may have.
 const MAX_MESSAGE: usize = 10_240;
@@ -183,10 +184,6 @@ pub(crate) struct StartWork {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Bare {}
 
-fn wrong(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
 /// One message as it came. The stream cannot be used any more when reading one was cancelled.
 pub(crate) struct Message {
     pub(crate) kind: u8,
@@ -198,7 +195,7 @@ impl Message {
     pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let kind = from.read_u8().await?;
         let length = usize::try_from(from.read_i64().await?).ok().filter(|length| *length <= MAX_MESSAGE);
-        let mut json = vec![0; length.ok_or_else(|| wrong("a message that is longer than one may be"))?];
+        let mut json = vec![0; length.ok_or_else(|| invalid("a message that is longer than one may be"))?];
         from.read_exact(&mut json).await?;
         Ok(Self { kind, json })
     }
@@ -221,7 +218,7 @@ impl Message {
             said.retain(|_, value| !value.is_null());
             serde_json::from_value(said.into())
         });
-        said.map_err(|_| wrong("a message that does not say what its kind says"))
+        said.map_err(|_| invalid("a message that does not say what its kind says"))
     }
 
     /// Bytes of a message.

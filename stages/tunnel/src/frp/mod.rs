@@ -8,31 +8,38 @@
 //! have no multiplexer (`tcp_mux`) opens a connection instead of each stream; one that is told to have TLS (`tls_enable`) speaks
 //! it inside of the WebSocket.
 
-mod asked;
 mod carrier;
 mod cipher;
 pub(crate) mod client;
-mod heard;
+mod inner_tls;
+mod liveness;
 mod messages;
 mod packing;
 mod proxies;
+mod requested_tunnel;
+mod served_client;
 pub(crate) mod server;
 mod server_profile;
 mod snappy;
 mod visits;
-mod within;
-mod works;
+mod work_connections;
+
+use std::time::Duration;
 
 use md5::{Digest as _, Md5};
 
+pub(crate) use self::inner_tls::InnerTls;
 pub use self::packing::Packing;
-pub(crate) use self::proxies::Called;
+pub(crate) use self::proxies::ProxyNames;
 pub(crate) use self::server_profile::ServerProfile;
-pub(crate) use self::within::Within;
-pub(crate) use self::works::Alone;
+pub(crate) use self::work_connections::ClientsWithoutMux;
 
 /// The path at which clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";
+
+/// How long the other side may be silent before it is taken to be gone: clients ping every thirty seconds. One whose multiplexer
+/// answers pings is known to be gone earlier.
+const SILENCE: Duration = Duration::from_secs(90);
 
 /// The version of frp that is spoken.
 const VERSION: &str = "0.44.0";
@@ -40,12 +47,4 @@ const VERSION: &str = "0.44.0";
 /// The proof in a login that client and server have the same token, which is empty.
 fn privilege_key(timestamp: i64) -> String {
     hex::encode(Md5::digest(timestamp.to_string().as_bytes()))
-}
-
-/// Waits for a future; without one, for ever.
-async fn or_never<F: Future>(future: Option<F>) -> F::Output {
-    match future {
-        Some(future) => future.await,
-        None => std::future::pending().await,
-    }
 }

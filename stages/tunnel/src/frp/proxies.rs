@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
 use crate::Name;
+use crate::lock::lock;
 use crate::server::Shared;
 use crate::session::Session;
 
@@ -16,11 +17,11 @@ pub(super) const MOST: usize = 16;
 
 /// The names that the clients of a server give their proxies: for each, the client and the number of its connection.
 #[derive(Default)]
-pub(crate) struct Called(Mutex<HashMap<String, (String, u64)>>);
+pub(crate) struct ProxyNames(Mutex<HashMap<String, (String, u64)>>);
 
-impl Called {
+impl ProxyNames {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (String, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Whether another client has a proxy of this name. A proxy that is named as its tunnel is needs no check, as a tunnel is of one
@@ -65,7 +66,7 @@ impl Proxies {
             return Some("router config conflict".to_owned());
         }
         let is_own = self.all.iter().any(|(other, ..)| other == called);
-        if is_own || self.shared.called.is_taken(called, name, client) {
+        if is_own || self.shared.proxy_names.is_taken(called, name, client) {
             return Some(format!("proxy name [{called}] is already in use"));
         }
         (self.all.len() >= MOST).then(|| format!("a client has at most {MOST} proxies here"))
@@ -81,14 +82,14 @@ impl Proxies {
             (session.id, is_revoked)
         }));
         let by = (proxy.session.owner.client.clone(), proxy.session.id);
-        self.shared.called.lock().insert(proxy.called.clone(), by);
+        self.shared.proxy_names.lock().insert(proxy.called.clone(), by);
         self.all.push((proxy.called, proxy.name, proxy.session));
     }
 
     fn remove(&mut self, at: usize) {
         let (called, name, session) = self.all.swap_remove(at);
         {
-            let mut all = self.shared.called.lock();
+            let mut all = self.shared.proxy_names.lock();
             if all.get(&called).is_some_and(|(_, id)| *id == session.id) {
                 all.remove(&called);
             }

@@ -3,36 +3,29 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
-use tokio::io::AsyncWriteExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::timeout;
 use yamux::Mode;
 
-use super::asked::asked;
 use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::heard::{Heard, Hearing};
-use super::messages::{
-    Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, kind,
-};
-use super::proxies::{MOST, Proxies, Proxy};
-use super::visits::Visits;
-use super::works::{Works, disowned};
-use super::{VERSION, or_never, privilege_key};
+use super::liveness::{Liveness, watched};
+use super::messages::{Login, LoginAnswer, Message, NewWork, kind};
+use super::work_connections::send_refusal;
+use super::{VERSION, privilege_key};
+use crate::io_errors::{invalid, late};
 use crate::metrics::Refusal;
-use crate::mux::{Mux, MuxStream, is_end};
+use crate::mux::{Mux, MuxStream};
 use crate::native::server::{Closing, refuse};
 use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
-use crate::session::{Body, Io, Owner, Session};
+use crate::session::{Body, Io, Owner};
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
@@ -41,9 +34,6 @@ use crate::{Name, Verdict};
 pub(super) const POOL: usize = 5;
 /// How many streams a client may open beside those of visitors.
 const OWN_STREAMS: usize = 64;
-/// How long a client may be silent before it is taken to be gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
-/// be gone earlier.
-const SILENCE: Duration = Duration::from_secs(90);
 /// The first byte of a multiplexer's frames, which is its version.
 const MUX_VERSION: u8 = 0;
 /// How many bytes a run id may have.
@@ -85,35 +75,35 @@ pub(crate) fn upgrade(
 }
 
 /// The streams of a client that has a multiplexer.
-struct Streams {
-    mux: Mux,
-    closing: Closing,
-    heard: Arc<Heard>,
-    accepted: mpsc::Receiver<MuxStream>,
+pub(super) struct Streams {
+    pub(super) mux: Mux,
+    pub(super) closing: Closing,
+    pub(super) liveness: Arc<Liveness>,
+    pub(super) accepted: mpsc::Receiver<MuxStream>,
 }
 
 /// The control connection of a client that has logged in.
-struct Connection {
-    caller: Caller,
+pub(super) struct Connection {
+    pub(super) caller: Caller,
     /// `None`: its work connections come by themselves.
-    streams: Option<Streams>,
-    control: Encrypted<Carrier>,
-    run_id: String,
-    pool: usize,
+    pub(super) streams: Option<Streams>,
+    pub(super) control: Encrypted<Carrier>,
+    pub(super) run_id: String,
+    pub(super) pool: usize,
     /// Its place among those that have no tunnel yet.
-    login: Option<OwnedSemaphorePermit>,
+    pub(super) login: Option<OwnedSemaphorePermit>,
 }
 
 /// The server, and the peer that is connected to it.
 #[derive(Clone)]
-struct Caller {
-    shared: Arc<Shared>,
-    peer: SocketAddr,
+pub(super) struct Caller {
+    pub(super) shared: Arc<Shared>,
+    pub(super) peer: SocketAddr,
 }
 
 impl Caller {
     /// Whether a token opens the tunnel, and nobody else has it.
-    async fn may(&self, name: &Name, token: &SecretString, owner: &Owner) -> Result<(), String> {
+    pub(super) async fn may(&self, name: &Name, token: &SecretString, owner: &Owner) -> Result<(), String> {
         let refused = |why: String| {
             self.shared.refuse(Refusal::Credential, name.as_str(), self.peer);
             Err(why)
@@ -127,24 +117,16 @@ impl Caller {
     }
 
     /// Refuses a work connection that is of no client here.
-    async fn disown(&self, carrier: Carrier) {
+    pub(super) async fn disown(&self, carrier: Carrier) {
         self.shared.refuse(Refusal::Protocol, "", self.peer);
-        drop(timeout(self.shared.times.handshake, disowned(carrier)).await);
+        drop(timeout(self.shared.times.handshake, send_refusal(carrier)).await);
     }
 
-    fn conflict(&self, name: &Name, conflict: Conflict) -> String {
+    pub(super) fn conflict(&self, name: &Name, conflict: Conflict) -> String {
         refuse(&self.shared, conflict, name.as_str(), self.peer);
         // The words of the family: programs look for them.
         "router config conflict".to_owned()
     }
-}
-
-fn wrong(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-fn late(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
 /// Serves one connection of a client until it ends: the one that everything goes over; or, of a client that has no multiplexer,
@@ -153,16 +135,16 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
     let within = caller.shared.times.handshake;
     let beginning = async {
         let carrier = Carrier::new(WebSocket::new(io, Side::Server, Frames::Text));
-        let (first, mut carrier) = caller.shared.within.taken_off(carrier).await?;
+        let (first, mut carrier) = caller.shared.inner_tls.accept(carrier).await?;
         let mut streams = None;
         if first == MUX_VERSION {
-            let (carrier_of_all, heard) = Hearing::new(carrier);
+            let (frames, liveness) = watched(carrier);
             let most = caller.shared.streams + OWN_STREAMS;
             // Anybody may connect, and what is sent over a stream is kept until it is read.
-            let (mux, mut accepted) = Mux::keeping(carrier_of_all, Mode::Server, most, POOL + 1);
+            let (mux, mut accepted) = Mux::keeping(frames, Mode::Server, most, POOL + 1);
             let closing = Closing(mux.clone());
             carrier = Carrier::new(accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?);
-            streams = Some(Streams { mux, closing, heard, accepted });
+            streams = Some(Streams { mux, closing, liveness, accepted });
         }
         let message = Message::read(&mut carrier).await?;
         Ok::<_, io::Error>((carrier, message, streams))
@@ -176,30 +158,18 @@ async fn serve(caller: Caller, io: impl Io + 'static, login: OwnedSemaphorePermi
             }
             kind::NEW_WORK if streams.is_none() => {
                 let new: NewWork = message.content()?;
-                match caller.shared.alone.of(&new.run_id) {
-                    Some(works) => works.add(control).await,
+                match caller.shared.without_mux.get(&new.run_id) {
+                    Some(connections) => connections.add(control).await,
                     None => caller.disown(control).await,
                 }
                 Ok(None)
             }
-            _ => Err(wrong("the first message is no login")),
+            _ => Err(invalid("the first message is no login")),
         }
     };
     match caller.shared.close.run_until_cancelled(logging_in).await.transpose()?.flatten() {
         Some(connection) => connection.run().await,
         None => Ok(()),
-    }
-}
-
-/// Takes a stream that a client opened, if it is a work connection of its own.
-async fn offered(caller: Caller, stream: MuxStream, works: Arc<Works>, run_id: String) {
-    let mut carrier = Carrier::new(stream);
-    let read = timeout(caller.shared.times.handshake, Message::read(&mut carrier)).await;
-    let Ok(Ok(message)) = read else { return };
-    let new: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
-    match new {
-        Some(new) if new.run_id == run_id => works.add(carrier).await,
-        _ => caller.disown(carrier).await,
     }
 }
 
@@ -244,194 +214,11 @@ impl Connection {
         let pool = usize::try_from(said.pool_count).unwrap_or(0).min(POOL);
         Ok(Self { caller, streams, control: Encrypted::new(control), run_id, pool, login: Some(login) })
     }
-
-    /// Serves it until it ends.
-    async fn run(self) -> io::Result<()> {
-        let (caller, run_id) = (self.caller.clone(), self.run_id.clone());
-        let works = Arc::new(Works::new());
-        if self.streams.is_none() {
-            caller.shared.alone.is_there(&run_id, &works);
-        }
-        let ended = self.served(&works).await;
-        works.end();
-        caller.shared.alone.is_gone(&run_id, &works);
-        ended
-    }
-
-    async fn served(mut self, works: &Arc<Works>) -> io::Result<()> {
-        let shared = self.caller.shared.clone();
-        let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
-        let mut proxies = Proxies::new(shared.clone());
-        let (mux, heard, mut accepted, _closing) = match self.streams {
-            Some(Streams { mux, heard, accepted, closing }) => {
-                (Some(mux), Some(heard), Some(accepted), Some(closing))
-            }
-            None => (None, None, None, None),
-        };
-        let (want, mut wanted) = mpsc::channel(64);
-        // All of its tunnels may be lost at once.
-        let (lose, mut lost) = mpsc::channel(MOST);
-        let (reading, mut writing) = tokio::io::split(self.control);
-        let (tell, mut told) = mpsc::channel(4);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(Message::tell_all(reading, tell));
-        for _ in 0..self.pool {
-            Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
-        }
-        let (mut spoke, begun) = (Instant::now(), Instant::now());
-        let mut ping = Instant::now() + shared.times.ping;
-        let (mut overdue, mut is_leaving, mut early) = (None, false, 0);
-        loop {
-            let has_none = proxies.is_empty();
-            // What is to be said next.
-            let bytes = tokio::select! {
-                message = told.recv() => {
-                    let message = message.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()));
-                    let message = match message {
-                        Err(error) if is_end(&error) => return Ok(()),
-                        message => message?,
-                    };
-                    spoke = Instant::now();
-                    match message.kind {
-                        kind::PING => Message::bytes(kind::PONG, &Bare {})?,
-                        kind::NEW_PROXY => {
-                            let proxy: NewProxy = message.content()?;
-                            let visits = |name| Visits {
-                                name,
-                                works: works.clone(),
-                                want: want.clone(),
-                                lost: lose.clone(),
-                                places: Arc::new(Semaphore::new(shared.streams)),
-                                within: shared.times.handshake,
-                                proxy_name: proxy.proxy_name.clone(),
-                                packing: proxy.packing(),
-                            };
-                            let adding = add(&self.caller, &mut proxies, &proxy, &owner, visits);
-                            let Some(added) = shared.close.run_until_cancelled(adding).await else {
-                                return Ok(());
-                            };
-                            let (remote_addr, error) = match added {
-                                Ok(added) => {
-                                    self.login = None;
-                                    works.open();
-                                    mux.iter().for_each(Mux::keep_all);
-                                    if mux.is_none() {
-                                        shared.alone.is_there(&self.run_id, works);
-                                    }
-                                    let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
-                                    proxies.add(added);
-                                    (at, String::new())
-                                }
-                                Err(error) => (String::new(), error),
-                            };
-                            let proxy_name = proxy.proxy_name;
-                            let answer = NewProxyAnswer { proxy_name, remote_addr, error };
-                            Message::bytes(kind::NEW_PROXY_ANSWER, &answer)?
-                        }
-                        kind::CLOSE_PROXY => {
-                            let close: CloseProxy = message.content()?;
-                            proxies.close(&close.proxy_name);
-                            continue;
-                        }
-                        // What a later version may say.
-                        _ => continue,
-                    }
-                }
-                stream = or_never(accepted.as_mut().map(mpsc::Receiver::recv)) => {
-                    let Some(stream) = stream else { return Ok(()) };
-                    if has_none {
-                        early += 1;
-                        if early > POOL { continue }
-                    }
-                    tasks.spawn(offered(self.caller.clone(), stream, works.clone(), self.run_id.clone()));
-                    continue;
-                }
-                Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
-                Some(_) = tasks.join_next() => continue,
-                () = sleep_until(ping) => {
-                    ping = Instant::now() + shared.times.ping;
-                    mux.iter().for_each(Mux::ping);
-                    continue;
-                }
-                () = or_never(heard.as_ref().map(|heard| heard.is_gone(shared.times.silence))) => {
-                    return Err(late("the client does not answer any more"));
-                }
-                () = sleep_until(spoke + SILENCE) => return Err(late("the client was not heard any more")),
-                () = sleep_until(begun + SILENCE), if has_none => return Err(late("the client has no tunnel")),
-                Some((name, conflict)) = lost.recv() => {
-                    // Its newer life has taken over, which is nothing to be told of; another client is.
-                    if conflict == Conflict::Taken {
-                        shared.refuse(Refusal::Taken, name.as_str(), self.caller.peer);
-                    }
-                    overdue = Some(Instant::now() + shared.times.drain);
-                    continue;
-                }
-                revoked = proxies.over() => {
-                    if let Some(name) = revoked {
-                        shared.refuse(Refusal::Revoked, name.as_str(), self.caller.peer);
-                    }
-                    return Ok(());
-                }
-                () = shared.leaving.cancelled(), if !is_leaving => {
-                    if has_none { return Ok(()) }
-                    // It is not told: it connects to another server when this closes.
-                    is_leaving = true;
-                    proxies.drain();
-                    continue;
-                }
-                () = shared.close.cancelled() => return Ok(()),
-                () = or_never(overdue.map(sleep_until)) => return Ok(()),
-                () = or_never(mux.as_ref().map(Mux::closed)) => return Ok(()),
-            };
-            let written = async {
-                writing.write_all(&bytes).await?;
-                writing.flush().await
-            };
-            let written = timeout(shared.times.handshake, written);
-            let Some(written) = shared.close.run_until_cancelled(written).await else { return Ok(()) };
-            written.map_err(|_| io::ErrorKind::TimedOut)??;
-        }
-    }
-}
-
-/// Opens the tunnel that a client asks for; or says why not, in words that the client shows.
-async fn add(
-    caller: &Caller,
-    proxies: &mut Proxies,
-    proxy: &NewProxy,
-    owner: &Owner,
-    visits: impl FnOnce(Name) -> Visits,
-) -> Result<Proxy, String> {
-    let (name, token, allowed) = asked(proxy).inspect_err(|_| {
-        caller.shared.refuse(Refusal::Name, "", caller.peer);
-    })?;
-    caller.may(&name, &token, owner).await?;
-    if let Some(conflict) = proxies.conflict(&proxy.proxy_name, &name, &owner.client) {
-        caller.shared.refuse(Refusal::Taken, name.as_str(), caller.peer);
-        return Err(conflict);
-    }
-    let visits = Box::new(visits(name.clone()));
-    let session = Session::new(caller.shared.registry.number(), owner.clone(), visits, allowed);
-    let session = Arc::new(session);
-    caller
-        .shared
-        .registry
-        .add(&name, session.clone())
-        .map_err(|conflict| caller.conflict(&name, conflict))?;
-    caller.shared.metrics.tunnels.set(caller.shared.registry.connected() as i64);
-    tracing::warn!(
-        tunnel = %name,
-        peer = %caller.peer.ip(),
-        "a tunnel of the frp family is served, which is weaker: TLS alone protects its token, and nothing is probed"
-    );
-    let (shared, of) = (caller.shared.clone(), name.clone());
-    let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
-    Ok(Proxy { called: proxy.proxy_name.clone(), name, session, revoked })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
+    use std::time::{Duration, SystemTime};
 
     use http::HeaderMap;
     use pipeline_core::{Service as _, ServiceContext, Shutdown};

@@ -1,36 +1,38 @@
 //! What a client of the frp family has learned of its server from earlier connections.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use crate::lock::lock;
 
 /// What is known of a server; kept from one connection to the next.
 #[derive(Debug, Default)]
 pub(crate) struct ServerProfile {
     /// The run id that the server has given this client.
     run_id: Mutex<String>,
-    is_alone: AtomicBool,
+    is_without_mux: AtomicBool,
     wants_proof: AtomicBool,
 }
 
 impl ServerProfile {
     pub(super) fn run_id(&self) -> String {
-        self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.run_id).clone()
     }
 
-    pub(super) fn is_called(&self, run_id: &str) {
-        run_id.clone_into(&mut self.run_id.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn keep_run_id(&self, run_id: &str) {
+        run_id.clone_into(&mut lock(&self.run_id));
     }
 
     /// Whether the server has no multiplexer, as far as is known.
-    pub(super) fn is_alone(&self) -> bool {
-        self.is_alone.load(Ordering::Acquire)
+    pub(super) fn is_without_mux(&self) -> bool {
+        self.is_without_mux.load(Ordering::Acquire)
     }
 
     /// Notes that the server did not understand the login, so that the next one is made the other way: with a multiplexer or without.
-    pub(super) fn was_misunderstood(&self) {
-        let was_alone = self.is_alone.fetch_xor(true, Ordering::AcqRel);
+    pub(super) fn switch_mux(&self) {
+        let was_without_mux = self.is_without_mux.fetch_xor(true, Ordering::AcqRel);
         tracing::info!(
-            multiplexer = was_alone,
+            multiplexer = was_without_mux,
             "the server did not answer the login: the next one goes the other way"
         );
     }

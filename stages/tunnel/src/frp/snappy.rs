@@ -9,6 +9,7 @@ use snap::read::FrameDecoder;
 use snap::write::FrameEncoder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::io_errors::invalid;
 use crate::ws::drain;
 
 /// The chunk that a stream begins with, and that may come again anywhere in it.
@@ -45,7 +46,7 @@ impl<S> Compressed<S> {
         let &[_, low, middle, high, ..] = &self.arrived[..] else { return Ok(false) };
         let length = 4 + u32::from_le_bytes([low, middle, high, 0]) as usize;
         if length > MAX_PACKED {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk that is longer than one may be"));
+            return Err(invalid("a chunk that is longer than one may be"));
         }
         if self.arrived.len() < length {
             return Ok(false);

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::messages::{Message, StartWork, kind};
 use super::packing::Packing;
-use super::works::Works;
+use super::work_connections::WorkConnections;
 use crate::Name;
 use crate::registry::Conflict;
 use crate::session::{Io, Lead, LeadError};
@@ -19,7 +19,7 @@ use crate::session::{Io, Lead, LeadError};
 /// Leads visitors to a client of the frp family, each over a work connection.
 pub(super) struct Visits {
     pub(super) name: Name,
-    pub(super) works: Arc<Works>,
+    pub(super) connections: Arc<WorkConnections>,
     /// Where another work connection is asked of the client.
     pub(super) want: mpsc::Sender<()>,
     /// Where it is told that the client has lost the tunnel, and to whom.
@@ -48,10 +48,10 @@ impl Lead for Visits {
         };
         let leading = async {
             loop {
-                if !self.works.has_one() {
+                if !self.connections.has_one() {
                     self.want.send(()).await.map_err(|_| LeadError::Gone)?;
                 }
-                let mut work = self.works.take().await.ok_or(LeadError::Gone)?;
+                let mut work = self.connections.take().await.ok_or(LeadError::Gone)?;
                 // One that was closed meanwhile is of no use.
                 if work.is_over() {
                     continue;

@@ -11,11 +11,10 @@ use yamux::Mode;
 
 use super::server::Closing;
 use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT, WAIT};
-use crate::client::{ClientError, Event, Forwarding};
+use crate::client::{ClientError, Event, Forwarding, closed};
 use crate::dial::DialError;
-use crate::metrics::Visit;
 use crate::mux::{Mux, MuxStream};
-use crate::relay::relay;
+use crate::or_never::or_never;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// How many streams the server may have open: more than a server is set to use.
@@ -54,14 +53,7 @@ pub(crate) async fn run(
         // Who waits beside a newer life ends with the wait.
         () = stop.cancelled() => return Ok(()),
     };
-    let io = answer.map_err(|error| match error {
-        DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
-            ClientError::Refused(error)
-        }
-        DialError::Refused { status: StatusCode::GONE, .. } => ClientError::Superseded,
-        error => ClientError::Dial(error),
-    })?;
-    let socket = WebSocket::new(io, Side::Client, Frames::Binary);
+    let socket = WebSocket::new(answer.map_err(not_open)?, Side::Client, Frames::Binary);
     let (mux, mut accepted) = Mux::start(socket, Mode::Client, MAX_STREAMS);
     let _closing = Closing(mux.clone());
     let control = mux.open().await.map_err(|_| ClientError::Closed)?;
@@ -72,11 +64,7 @@ pub(crate) async fn run(
     let mut is_stopping = false;
     let mut until = None;
     loop {
-        let written = async {
-            writing.write_u8(note as u8).await?;
-            writing.flush().await
-        };
-        timeout(times.silence, written)
+        timeout(times.silence, note.write(&mut writing))
             .await
             .map_err(|_| ClientError::Silent)?
             .map_err(|_| ClientError::Closed)?;
@@ -90,19 +78,10 @@ pub(crate) async fn run(
                 byte = reading.read_u8() => {
                     let Ok(byte) = byte else { return closed(is_stopping) };
                     heard = Instant::now();
-                    match Note::of(byte) {
-                        Some(Note::Serving) => drop(events.send(Event::Serving).await),
-                        Some(Note::Drain) => drop(events.send(Event::Leaving).await),
-                        Some(Note::Superseded) => {
-                            drop(events.send(Event::Superseded).await);
-                            // What is under way goes on; the server closes when it is done.
-                            is_stopping = true;
-                        }
-                        Some(Note::Taken) => return Err(ClientError::Taken),
-                        Some(Note::Revoked) => return Err(ClientError::Revoked),
-                        // A later version may say more.
-                        _ => {}
-                    }
+                    let note = Note::of(byte);
+                    // What is under way goes on; the server closes when it is done.
+                    is_stopping |= note == Some(Note::Superseded);
+                    hear(note, &events).await?;
                 }
                 () = sleep_until(ping) => {
                     ping = Instant::now() + times.ping;
@@ -114,15 +93,37 @@ pub(crate) async fn run(
                     until = Some(Instant::now() + to.grace);
                     break Note::Drain;
                 }
-                () = sleep_until(until.unwrap_or(heard)), if until.is_some() => return Ok(()),
+                () = or_never(until.map(sleep_until)) => return Ok(()),
                 () = mux.closed() => return closed(is_stopping),
             }
         };
     }
 }
 
-fn closed(is_agreed: bool) -> Result<(), ClientError> {
-    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
+/// Why the tunnel is not open after a server was asked for it.
+fn not_open(error: DialError) -> ClientError {
+    match error {
+        DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
+            ClientError::Refused(error)
+        }
+        DialError::Refused { status: StatusCode::GONE, .. } => ClientError::Superseded,
+        error => ClientError::Dial(error),
+    }
+}
+
+/// Tells what the server says; an error ends the connection.
+async fn hear(note: Option<Note>, events: &mpsc::Sender<Event>) -> Result<(), ClientError> {
+    let event = match note {
+        Some(Note::Serving) => Event::Serving,
+        Some(Note::Drain) => Event::Leaving,
+        Some(Note::Superseded) => Event::Superseded,
+        Some(Note::Taken) => return Err(ClientError::Taken),
+        Some(Note::Revoked) => return Err(ClientError::Revoked),
+        // A later version may say more.
+        _ => return Ok(()),
+    };
+    drop(events.send(event).await);
+    Ok(())
 }
 
 /// Does what the server opened a stream for: leads a visitor to the service, or answers a probe.
@@ -133,19 +134,7 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
         return;
     }
     match what {
-        VISIT => match to.connect().await {
-            Ok(service) => {
-                to.metrics.visited(Visit::Led);
-                if let Err(error) = relay(stream, service, to.times.answer).await {
-                    tracing::debug!(%error, "a visitor's connection was cut off");
-                }
-            }
-            // The stream is reset, and the visitor told that the service is away.
-            Err(error) => {
-                to.metrics.visited(Visit::Unreachable);
-                tracing::warn!(%error, "the service cannot be reached");
-            }
-        },
+        VISIT => to.lead(stream).await,
         PROBE => {
             let is_reached = to.connect().await.is_ok();
             to.probed(is_reached);

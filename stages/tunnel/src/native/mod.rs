@@ -8,6 +8,10 @@
 pub(crate) mod client;
 pub(crate) mod server;
 
+use std::io;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
 /// The path at which a client upgrades.
 pub const PATH: &str = "/~tunnel/1";
 /// The header that names the tunnel.
@@ -65,5 +69,10 @@ impl Note {
             Note::Revoked,
         ];
         ALL.into_iter().find(|note| *note as u8 == byte)
+    }
+
+    async fn write(self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        to.write_u8(self as u8).await?;
+        to.flush().await
     }
 }

@@ -11,13 +11,16 @@ use http::{HeaderMap, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, WriteHalf};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use yamux::Mode;
 
 use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT, WAIT};
+use crate::io_errors::{invalid, late};
 use crate::metrics::Refusal;
-use crate::mux::{Mux, OpenError, is_end};
+use crate::mux::{Mux, MuxStream, OpenError, is_end};
+use crate::or_never::or_never;
 use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
@@ -129,7 +132,7 @@ pub(crate) async fn upgrade(
 /// Whether the client may have the tunnel; one that waits is told so when the newer life of it is gone, or its time is up.
 async fn may(shared: &Shared, hello: &Hello) -> Result<(), Conflict> {
     let mut changes = shared.registry.changes();
-    let over = tokio::time::sleep(hello.waits.min(shared.times.handshake));
+    let over = sleep(hello.waits.min(shared.times.handshake));
     tokio::pin!(over);
     loop {
         let verdict = shared.registry.may(&hello.name, &hello.owner);
@@ -151,14 +154,6 @@ pub(crate) fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: Sock
         Conflict::Superseded => Refusal::Superseded,
     };
     shared.refuse(why, name, peer);
-}
-
-/// The note to a client that has lost its tunnel. That another client has the tunnel is logged as well.
-fn given_up(shared: &Shared, conflict: Conflict, name: &Name, peer: SocketAddr) -> Note {
-    if conflict == Conflict::Taken {
-        refuse(shared, conflict, name.as_str(), peer);
-    }
-    conflict.into()
 }
 
 impl From<Conflict> for Note {
@@ -194,7 +189,7 @@ impl Lead for Visits {
             stream.write_all(&[VISIT]).await.map_err(|_| LeadError::Gone)?;
             Ok(Box::new(stream) as Box<dyn Io>)
         };
-        tokio::time::timeout(self.within, opening).await.unwrap_or(Err(LeadError::Late))
+        timeout(self.within, opening).await.unwrap_or(Err(LeadError::Late))
     }
 
     fn lose(&self, to: Conflict) {
@@ -206,14 +201,14 @@ impl Lead for Visits {
 /// Asks through the tunnel whether the service can be reached. `None` when the client has as many streams that it did not
 /// acknowledge as may be: what cannot be asked now is no sign that nobody is there.
 async fn probe(mux: &Mux, within: Duration) -> io::Result<Option<bool>> {
-    let Ok(opened) = tokio::time::timeout(within, mux.open_own()).await else { return Ok(None) };
+    let Ok(opened) = timeout(within, mux.open_own()).await else { return Ok(None) };
     let mut stream = opened.map_err(io::Error::other)?;
     let asking = async {
         stream.write_all(&[PROBE]).await?;
         stream.flush().await?;
         Ok(Some(stream.read_u8().await? == REACHED))
     };
-    tokio::time::timeout(within, asking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    timeout(within, asking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 /// Serves one connection of a client until it ends.
@@ -221,151 +216,167 @@ async fn serve<S>(shared: &Arc<Shared>, hello: Hello, io: S, peer: SocketAddr) -
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let times = shared.times;
+    let within = shared.times.handshake;
     let socket = WebSocket::new(io, Side::Server, Frames::Binary);
     let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams);
     // However this ends, the connection does.
     let _closing = Closing(mux.clone());
-    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let greeting = async {
-        let mut control = accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let first = control.read_u8().await?;
-        Ok::<_, io::Error>((control, first))
-    };
-    let greeting = tokio::time::timeout(times.handshake, greeting);
-    let Some(greeted) = shared.close.run_until_cancelled(greeting).await else { return Ok(()) };
-    let (control, first) = greeted.map_err(late)??;
+    let greeting = timeout(within, greeted(&mut accepted));
+    let Some(greeting) = shared.close.run_until_cancelled(greeting).await else { return Ok(()) };
+    let control = greeting.map_err(|_| io::ErrorKind::TimedOut)??;
     // All other streams are the server's: what else a client opens is refused, and takes no room here.
     drop(accepted);
-    if Note::of(first) != Some(Note::Hello) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the first note is no greeting"));
-    }
-    let (lose, mut lost) = mpsc::channel(4);
-    let visits = Visits { mux: mux.clone(), lost: lose, within: times.handshake };
+    let (lose, lost) = mpsc::channel(4);
+    let visits = Visits { mux: mux.clone(), lost: lose, within };
     let session =
         Session::new(shared.registry.number(), hello.owner.clone(), Box::new(visits), hello.allowed.clone());
     let session = Arc::new(session);
-    let (mut reading, mut writing) = tokio::io::split(control);
-    // Visitors are led through once the service was reached through this connection, or when there is no other anyway.
-    let join = async {
+    let connection = Connection { shared, hello: &hello, peer, mux: &mux, session: &session };
+    let ended = connection.run(control, lost).await;
+    shared.registry.remove(&hello.name, &session);
+    shared.metrics.tunnels.set(shared.registry.connected() as i64);
+    ended
+}
+
+/// The client's first stream, which is for control, once its greeting has come.
+async fn greeted(accepted: &mut mpsc::Receiver<MuxStream>) -> io::Result<MuxStream> {
+    let mut control = accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+    match Note::of(control.read_u8().await?) {
+        Some(Note::Hello) => Ok(control),
+        _ => Err(invalid("the first note is no greeting")),
+    }
+}
+
+/// A connection whose client has said who it is.
+struct Connection<'a> {
+    shared: &'a Shared,
+    hello: &'a Hello,
+    peer: SocketAddr,
+    mux: &'a Mux,
+    session: &'a Arc<Session>,
+}
+
+impl Connection<'_> {
+    /// Serves it until it ends. What comes of `lost` is to whom the client has lost the tunnel.
+    async fn run(&self, control: MuxStream, mut lost: mpsc::Receiver<Conflict>) -> io::Result<()> {
+        let (shared, times) = (self.shared, self.shared.times);
+        let (mut reading, mut writing) = tokio::io::split(control);
+        let (reached, probing) = (self.reached(), self.keep_probing());
+        let revoked = shared.revoked(&self.hello.name, &self.hello.token);
+        tokio::pin!(reached, probing, revoked);
+        let (mut is_serving, mut is_leaving) = (false, false);
+        let (mut overdue, mut heard) = (None, Instant::now());
         loop {
-            let is_reached = probe(&mux, times.handshake).await?;
-            if is_reached == Some(true) || shared.registry.is_free(&hello.name) {
-                return Ok::<_, io::Error>(());
-            }
-            tokio::time::sleep(RECHECK_INTERVAL).await;
-        }
-    };
-    let probing = async {
-        loop {
-            tokio::time::sleep(times.ping).await;
-            match probe(&mux, times.silence).await {
-                Ok(Some(true)) => {}
-                Ok(Some(false)) => {
-                    tracing::warn!(tunnel = %hello.name, "the service behind the tunnel cannot be reached");
+            let note = tokio::select! {
+                reached = &mut reached, if !is_serving => {
+                    reached?;
+                    is_serving = true;
+                    self.join()
                 }
-                Ok(None) => {
-                    tracing::warn!(tunnel = %hello.name, "a client of a tunnel does not take what it is asked");
-                }
-                Err(error) => return error,
-            }
-        }
-    };
-    let revoked = shared.revoked(&hello.name, &hello.token);
-    tokio::pin!(join, probing, revoked);
-    let (mut is_serving, mut is_leaving) = (false, false);
-    let mut overdue = None;
-    let mut heard = tokio::time::Instant::now();
-    let ended = loop {
-        let note = tokio::select! {
-            joined = &mut join, if !is_serving => {
-                if let Err(error) = joined { break Err(error) }
-                is_serving = true;
-                match shared.registry.add(&hello.name, session.clone()) {
-                    Ok(()) => {
-                        shared.metrics.tunnels.set(shared.registry.connected() as i64);
-                        tracing::info!(tunnel = %hello.name, peer = %peer.ip(), "a tunnel is served");
-                        Note::Serving
-                    }
-                    Err(conflict) => {
-                        refuse(shared, conflict, hello.name.as_str(), peer);
-                        session.drain();
-                        conflict.into()
-                    }
-                }
-            }
-            byte = reading.read_u8() => match byte.map(Note::of) {
-                Err(error) if is_end(&error) => break Ok(()),
-                Err(error) => break Err(error),
-                Ok(note) => {
-                    heard = tokio::time::Instant::now();
+                byte = reading.read_u8() => {
+                    let note = match byte {
+                        Err(error) if is_end(&error) => return Ok(()),
+                        byte => Note::of(byte?),
+                    };
+                    heard = Instant::now();
                     match note {
                         Some(Note::Ping) => Note::Pong,
                         Some(Note::Drain) => {
                             is_serving = true;
-                            shared.registry.drain(&session);
+                            shared.registry.drain(self.session);
                             continue;
                         }
                         // A later version may say more.
                         _ => continue,
                     }
                 }
-            },
-            () = tokio::time::sleep_until(heard + times.silence) => {
-                break Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
-            }
-            Some(conflict) = lost.recv() => {
-                overdue = Some(tokio::time::Instant::now() + times.drain);
-                given_up(shared, conflict, &hello.name, peer)
-            }
-            error = &mut probing => break Err(error),
-            () = &mut revoked => {
-                shared.refuse(Refusal::Revoked, hello.name.as_str(), peer);
-                let telling = async {
-                    writing.write_u8(Note::Revoked as u8).await?;
-                    writing.flush().await
-                };
-                let telling = tokio::time::timeout(times.handshake, telling);
-                drop(shared.close.run_until_cancelled(telling).await);
-                break Ok(());
-            }
-            () = shared.leaving.cancelled(), if !is_leaving => {
-                is_leaving = true;
-                Note::Drain
-            }
-            () = shared.close.cancelled() => break Ok(()),
-            () = session.drained() => match lost.try_recv() {
-                Ok(conflict) => {
-                    overdue = Some(tokio::time::Instant::now());
-                    given_up(shared, conflict, &hello.name, peer)
+                () = sleep_until(heard + times.silence) => return Err(late("the client was not heard any more")),
+                Some(conflict) = lost.recv() => {
+                    overdue = Some(Instant::now() + times.drain);
+                    self.given_up(conflict)
                 }
-                Err(_) => break Ok(()),
-            },
-            () = until(overdue) => break Ok(()),
-            () = mux.closed() => break Ok(()),
-        };
-        // A note is one byte of a window that a client which reads never fills.
-        let written = async {
-            writing.write_u8(note as u8).await?;
-            writing.flush().await
-        };
-        let written = tokio::time::timeout(times.handshake, written);
-        match shared.close.run_until_cancelled(written).await {
-            Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(error))) => break Err(error),
-            Some(Err(_)) => break Err(io::ErrorKind::TimedOut.into()),
-            None => break Ok(()),
+                error = &mut probing => return Err(error),
+                () = &mut revoked => {
+                    shared.refuse(Refusal::Revoked, self.hello.name.as_str(), self.peer);
+                    drop(self.tell(&mut writing, Note::Revoked).await);
+                    return Ok(());
+                }
+                () = shared.leaving.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    Note::Drain
+                }
+                () = shared.close.cancelled() => return Ok(()),
+                () = self.session.drained() => {
+                    let Ok(conflict) = lost.try_recv() else { return Ok(()) };
+                    overdue = Some(Instant::now());
+                    self.given_up(conflict)
+                }
+                () = or_never(overdue.map(sleep_until)) => return Ok(()),
+                () = self.mux.closed() => return Ok(()),
+            };
+            let Some(told) = self.tell(&mut writing, note).await else { return Ok(()) };
+            told?;
         }
-    };
-    shared.registry.remove(&hello.name, &session);
-    shared.metrics.tunnels.set(shared.registry.connected() as i64);
-    ended
-}
+    }
 
-async fn until(when: Option<tokio::time::Instant>) {
-    match when {
-        Some(when) => tokio::time::sleep_until(when).await,
-        None => std::future::pending().await,
+    /// Ends when visitors may be led through: once the service was reached through this connection, or when there is no other anyway.
+    async fn reached(&self) -> io::Result<()> {
+        loop {
+            let is_reached = probe(self.mux, self.shared.times.handshake).await?;
+            if is_reached == Some(true) || self.shared.registry.is_free(&self.hello.name) {
+                return Ok(());
+            }
+            sleep(RECHECK_INTERVAL).await;
+        }
+    }
+
+    /// Probes the service now and then, until that fails.
+    async fn keep_probing(&self) -> io::Error {
+        loop {
+            sleep(self.shared.times.ping).await;
+            match probe(self.mux, self.shared.times.silence).await {
+                Ok(Some(true)) => {}
+                Ok(Some(false)) => {
+                    tracing::warn!(tunnel = %self.hello.name, "the service behind the tunnel cannot be reached");
+                }
+                Ok(None) => {
+                    tracing::warn!(tunnel = %self.hello.name, "a client of a tunnel does not take what it is asked");
+                }
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Leads visitors through from now on, unless somebody else has got the tunnel meanwhile; gives the note that says which.
+    fn join(&self) -> Note {
+        let (shared, name) = (self.shared, &self.hello.name);
+        match shared.registry.add(name, self.session.clone()) {
+            Ok(()) => {
+                shared.metrics.tunnels.set(shared.registry.connected() as i64);
+                tracing::info!(tunnel = %name, peer = %self.peer.ip(), "a tunnel is served");
+                Note::Serving
+            }
+            Err(conflict) => {
+                refuse(shared, conflict, name.as_str(), self.peer);
+                self.session.drain();
+                conflict.into()
+            }
+        }
+    }
+
+    /// The note to a client that has lost its tunnel. That another client has the tunnel is logged as well.
+    fn given_up(&self, conflict: Conflict) -> Note {
+        if conflict == Conflict::Taken {
+            refuse(self.shared, conflict, self.hello.name.as_str(), self.peer);
+        }
+        conflict.into()
+    }
+
+    /// Sends a note, which is one byte of a window that a client which reads never fills; `None` when tunnels are to be closed.
+    async fn tell(&self, to: &mut WriteHalf<MuxStream>, note: Note) -> Option<io::Result<()>> {
+        let written = timeout(self.shared.times.handshake, note.write(to));
+        let written = self.shared.close.run_until_cancelled(written).await?;
+        Some(written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())))
     }
 }
 
@@ -383,7 +394,6 @@ mod tests {
     use tokio::io::duplex;
 
     use super::*;
-    use crate::mux::MuxStream;
 
     /// A client that acknowledges no stream and answers nothing: what it was asked comes out.
     fn silent_client(streams: usize) -> (Mux, mpsc::Receiver<MuxStream>) {

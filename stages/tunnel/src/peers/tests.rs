@@ -1,7 +1,15 @@
 //! Visitors whom another server passes on.
 
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+
+use super::passing::{PeerReply, VERSION};
 use super::*;
 use crate::board::{BoardError, Watching};
+use crate::registry::{Conflict, Route};
+use crate::session::{Io, Lead, LeadError};
 
 /// A board of a server that is alone.
 #[derive(Debug)]

@@ -58,11 +58,11 @@ async fn sent(method: Method, is_passed_on: bool, answers: &[bool]) -> &'static 
     let session = Arc::new(Session::new(1, owner, Box::new(lead), Networks::default()));
     let request = Request::builder().method(method).uri("/").header("host", "a").body(empty()).unwrap();
     let visitor = "192.0.2.1:1".parse().unwrap();
-    match proxy.send(session.begin(), visitor, Box::new(request), &Moved::default()).await {
+    match proxy.send(session.begin(), visitor, Box::new(request), &BodyProgress::default()).await {
         Ok(_) => "answered",
-        Err(Failed::Unsent(_)) => "another is tried",
-        Err(Failed::Broken) => "broken",
-        Err(Failed::Away(_) | Failed::Full | Failed::Late | Failed::Refused) => "else",
+        Err(SendError::Unsent(_)) => "another is tried",
+        Err(SendError::Broken) => "broken",
+        Err(SendError::Away(_) | SendError::Full | SendError::Late | SendError::Refused) => "else",
     }
 }
 

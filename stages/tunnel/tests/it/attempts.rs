@@ -48,9 +48,7 @@ async fn a_second_client_is_refused_and_the_first_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_token_closes_the_tunnel_that_it_opened() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     std::fs::write(world.tokens(), "account2-runtime1 other-token\n").unwrap();
     eventually("the tunnel is closed", async || world.refused("revoked") > 0 && !client.ready.is_ready())
         .await;
@@ -63,9 +61,7 @@ async fn a_revoked_token_closes_the_tunnel_that_it_opened() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_was_led_through_a_tunnel_is_told_when_the_server_closes_it() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     let mut slow = world.visit("/slow").send().await.unwrap();
     assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
     let mut upgraded = upgraded(&world).await;

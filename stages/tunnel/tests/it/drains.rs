@@ -114,9 +114,7 @@ async fn who_waits_beside_a_newer_client_is_served_once_that_is_gone_and_others_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_client_whose_service_is_away_takes_nothing_over() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, service, client) = World::served().await;
     // Bound, so that nobody else is given the port, and not listening.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -155,9 +153,7 @@ async fn a_client_that_is_told_to_stop_ends_when_what_is_under_way_has_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_told_to_stop_lets_requests_finish_and_clients_find_the_next() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, service, client) = World::served().await;
     let mut slow = world.visit("/slow").send().await.unwrap();
     assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
     world.stop();
@@ -180,9 +176,7 @@ pub(crate) async fn upgraded(world: &World) -> tokio::net::TcpStream {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_visitor_who_has_left_http_goes_on_while_a_server_that_is_told_to_stop_has_grace() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     let mut visitor = upgraded(&world).await;
     world.stop();
     eventually("no connection is taken", async || world.visit("/").send().await.is_err()).await;

@@ -128,9 +128,7 @@ async fn a_visitor_who_comes_to_a_new_server_before_the_client_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_closes_its_connections_is_asked_over_another() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, service, client) = World::served().await;
     service.closing.store(true, Ordering::SeqCst);
     for _ in 0..20 {
         assert_eq!(world.answer("/closing").await, (200, "closing".to_owned()));

@@ -10,9 +10,7 @@ use crate::world::{DOMAIN, World, eventually, read_to};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_and_answers_pass_whole_and_as_they_come() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, service, client) = World::served().await;
     assert_eq!(world.answer("/some?q=1").await, (200, "GET /some 0".to_owned()));
     let body: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let answer = world.request(Method::POST, "/echo").body(body.clone()).send().await.unwrap();
@@ -32,9 +30,7 @@ async fn requests_and_answers_pass_whole_and_as_they_come() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgraded_connection_carries_both_directions_until_each_has_ended() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, _client) = World::served().await;
     let mut raw = world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
     let head = read_to(&mut raw, "\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
@@ -51,9 +47,7 @@ async fn an_upgraded_connection_carries_both_directions_until_each_has_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_hears_who_visits_and_nothing_of_one_connection_alone() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     let request = world.visit("/headers").header("x-forwarded-for", "203.0.113.9").header("x-own", "1");
     let request = request.header("connection", "x-own").header("proxy-authorization", "canary");
     let text = request.send().await.unwrap().text().await.unwrap();
@@ -70,9 +64,7 @@ async fn the_service_hears_who_visits_and_nothing_of_one_connection_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, _client) = World::served().await;
     for host in
         ["nobody.tunnels.example.com", "account2-runtime1.tunnels.example.com", "example.com", "127.0.0.1"]
     {
@@ -86,9 +78,7 @@ async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_names_two_hosts_is_refused() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     // The tunnel's own host stands beside it.
     let mut raw =
         world.raw("GET /headers HTTP/1.1\r\nHost: other.example.com\r\nConnection: close\r\n\r\n").await;
@@ -102,9 +92,7 @@ async fn a_request_that_names_two_hosts_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_for_proxies_alone_and_codings_that_nobody_would_be_told_of_go_no_further() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     let (method, coding) = ("this method is not taken\n", "the transfer coding `chunked` alone is taken\n");
     for (request, status, text) in [
         (format!("CONNECT account1-runtime1.{DOMAIN}:443 HTTP/1.1"), 405, method),
@@ -210,9 +198,7 @@ async fn whoever_takes_nothing_of_what_is_sent_to_them_is_cut_off_and_keeps_no_p
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_visitor_goes_on_in_another_version_of_http_of_which_nothing_would_be_looked_at() {
-    let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |_| {});
-    client.is_ready().await;
+    let (world, _service, client) = World::served().await;
     let head =
         "GET /headers HTTP/1.1\r\nConnection: close, Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n";
     for (upgrade, is_passed) in [("h2c", false), ("websocket, h2c", false), ("echo", true)] {

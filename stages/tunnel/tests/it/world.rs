@@ -14,6 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
+use crate::service::Service;
+
 /// Nothing takes longer unless it never comes.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
@@ -91,6 +93,14 @@ pub(crate) fn server_config(address: SocketAddr) -> ServerConfig {
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
+    }
+
+    /// With a client that leads visitors to a service.
+    pub(crate) async fn served() -> (Self, Service, Running) {
+        let (world, service) = (Self::start().await, Service::default());
+        let client = world.client(service.start().await, |_| {});
+        client.is_ready().await;
+        (world, service, client)
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use git2::Oid;
 
 use super::{Built, EXECUTABLE, File, Files, REGULAR, SUBMODULE, SYMLINK, oracle};
-use crate::walk::{Asked, WalkLimits, changes};
+use crate::walk::{WalkLimits, WalkRequest, changes};
 
 /// How often each shape was made, so that none is missing unnoticed.
 pub(super) type Shapes = BTreeMap<&'static str, usize>;
@@ -364,9 +364,9 @@ pub(super) fn questions(
 
 /// Compares the walk with the oracle; how many questions were asked.
 pub(super) fn compare(built: &Built, kept: &[bool], questions: &[Question], seed: u64) -> usize {
-    let asked: Vec<Asked> = questions
+    let asked: Vec<WalkRequest> = questions
         .iter()
-        .map(|question| Asked {
+        .map(|question| WalkRequest {
             to: built.commits[question.to].id,
             since: question.since.map(|since| built.commits[since].id),
             paths: question.paths.clone().into(),

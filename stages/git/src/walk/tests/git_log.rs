@@ -7,7 +7,7 @@ use git2::Oid;
 use super::Built;
 use super::generated::Question;
 use super::incumbent::git;
-use crate::walk::{Asked, WalkLimits, changes};
+use crate::walk::{WalkLimits, WalkRequest, changes};
 
 /// Compares all changes of the paths of these questions, whatever was known before, with `git log -- paths`; how many were compared.
 /// A pattern, and a path through a link or a submodule, git reads in another way. The repository must be on the disk.
@@ -19,7 +19,7 @@ pub(super) fn compare(built: &Built, questions: &[Question], seed: u64) -> usize
     let plain: Vec<&Question> = questions.iter().filter(plain).collect();
     for question in &plain {
         let to = built.commits[question.to].id;
-        let asked = Asked { to, since: None, paths: question.paths.clone().into() };
+        let asked = WalkRequest { to, since: None, paths: question.paths.clone().into() };
         let found = changes(&built.repository, &[asked], WalkLimits::default()).unwrap().changes.remove(0);
         let found: BTreeSet<Oid> = found.since.iter().map(|change| change.commit).collect();
         let to = to.to_string();

@@ -7,7 +7,7 @@ use crate::Paths;
 use crate::error::GitError;
 use crate::manifest_files::ManifestFiles;
 use crate::walk::paths::MAX_PATTERNS;
-use crate::walk::{Asked, WalkLimits, changes, differing};
+use crate::walk::{WalkLimits, WalkRequest, changes, differing};
 
 /// Generated repositories in the gate; `GITOPS_RUNTIME_REPOSITORIES` asks for another number.
 const REPOSITORIES: u64 = 200;
@@ -97,7 +97,7 @@ fn grown(mut built: Built, commits: usize, applications: usize) -> Built {
 #[test]
 fn a_list_that_is_too_long_says_that_there_is_more() {
     let built = line(9, 2);
-    let asked = |since: Option<usize>| Asked {
+    let asked = |since: Option<usize>| WalkRequest {
         to: built.commits[8].id,
         since: since.map(|n| built.commits[n].id),
         paths: vec!["apps/0".to_owned()].into(),
@@ -121,8 +121,11 @@ fn a_commit_dated_at_the_end_of_time_hides_nothing_that_it_follows() {
         let time = if n == 1 { i64::MAX } else { i64::try_from(n).unwrap() };
         built.commit(files.clone(), &parents, time);
     }
-    let asked =
-        |path: &str| Asked { to: built.commits[19].id, since: None, paths: vec![path.to_owned()].into() };
+    let asked = |path: &str| WalkRequest {
+        to: built.commits[19].id,
+        since: None,
+        paths: vec![path.to_owned()].into(),
+    };
     let walked = changes(&built.repository, &[asked("apps/0"), asked("")], WalkLimits::default()).unwrap();
     let ids = |n: usize| walked.changes[n].since.iter().map(|change| change.commit).collect::<Vec<_>>();
     assert_eq!(ids(0), [built.commits[0].id]);
@@ -146,7 +149,7 @@ fn what_a_merge_throws_away_of_one_side_has_changed_nothing() {
         }
         let kept = built.commits[1].files.clone();
         let merge = built.commit(kept, &parents, 3);
-        let asked = |path: &str, since: Option<usize>| Asked {
+        let asked = |path: &str, since: Option<usize>| WalkRequest {
             to: built.commits[merge].id,
             since: since.map(|n| built.commits[n].id),
             paths: vec![path.to_owned()].into(),
@@ -169,7 +172,7 @@ fn what_a_merge_throws_away_of_one_side_has_changed_nothing() {
 #[test]
 fn history_that_is_too_long_is_refused() {
     let built = line(5, 1);
-    let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };
+    let asked = WalkRequest { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };
     let limits = WalkLimits { changes: 1, commits: 4, ..WalkLimits::default() };
     let refused = changes(&built.repository, &[asked], limits).unwrap_err();
     assert_eq!(
@@ -183,7 +186,8 @@ fn a_commit_that_follows_many_counts_as_many() {
     let mut built = Built::new("");
     let first = built.commit(Files::new(), &[], 1);
     let second = built.commit(Files::new(), &vec![first; 1_000], 2);
-    let asked = [Asked { to: built.commits[second].id, since: None, paths: vec![String::new()].into() }];
+    let asked =
+        [WalkRequest { to: built.commits[second].id, since: None, paths: vec![String::new()].into() }];
     let walked =
         |commits: usize| changes(&built.repository, &asked, WalkLimits { commits, ..WalkLimits::default() });
     assert!(matches!(walked(1_000), Err(GitError::TooManyCommits { limit: 1_000 })));
@@ -197,7 +201,7 @@ fn a_history_of_more_than_two_million_is_walked() {
     let first = built.commit(Files::new(), &[], 1);
     let second = built.commit(Files::new(), &vec![first; MANY], 2);
     let third = built.commit(Files::new(), &vec![second; MANY], 3);
-    let asked = [Asked { to: built.commits[third].id, since: None, paths: vec![String::new()].into() }];
+    let asked = [WalkRequest { to: built.commits[third].id, since: None, paths: vec![String::new()].into() }];
     assert_eq!(changes(&built.repository, &asked, WalkLimits::default()).unwrap().commits, 3);
 }
 
@@ -228,7 +232,7 @@ fn of_a_tree_with_more_paths_than_can_be_counted_so_many_are_looked_at_and_no_mo
     let second = built.commit(files(&[("app/cm.yaml", one), ("other/f", one), ("z/f", one)]), &[first], 2);
     let third = built.commit(files(&[("app/cm.yaml", one), ("other/f", one), ("z/f", two)]), &[second], 3);
     let found = |to: usize, since: usize, path: &str| {
-        let paths = ["app", "app/x/a/b", "other", "z", path].map(|path| Asked {
+        let paths = ["app", "app/x/a/b", "other", "z", path].map(|path| WalkRequest {
             to: built.commits[to].id,
             since: Some(built.commits[since].id),
             paths: vec![path.to_owned()].into(),
@@ -254,7 +258,7 @@ fn of_a_tree_with_more_paths_than_can_be_counted_so_many_are_looked_at_and_no_mo
 fn a_revision_that_is_not_there_is_refused() {
     let built = line(1, 1);
     let to = git2::Oid::from_str("00000000000000000000000000000000000000aa").unwrap();
-    let asked = Asked { to, since: None, paths: vec![String::new()].into() };
+    let asked = WalkRequest { to, since: None, paths: vec![String::new()].into() };
     let refused = changes(&built.repository, &[asked], WalkLimits::default()).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -269,7 +273,7 @@ fn a_repository_that_lacks_a_commit_is_called_damaged() {
     let (directory, file) = lost.split_at(2);
     std::fs::remove_file(built.directory.path().join("objects").join(directory).join(file)).unwrap();
     let repository = git2::Repository::open_bare(built.directory.path()).unwrap();
-    let asked = Asked { to: built.commits[1].id, since: None, paths: vec![String::new()].into() };
+    let asked = WalkRequest { to: built.commits[1].id, since: None, paths: vec![String::new()].into() };
     let refused = changes(&repository, &[asked], WalkLimits::default()).unwrap_err();
     let child = built.commits[1].id;
     assert_eq!(
@@ -281,8 +285,8 @@ fn a_repository_that_lacks_a_commit_is_called_damaged() {
 #[test]
 fn many_revisions_are_walked_in_parts_and_none_is_mixed_up() {
     let built = line(300, 3);
-    let asked: Vec<Asked> = (0..300)
-        .map(|n| Asked {
+    let asked: Vec<WalkRequest> = (0..300)
+        .map(|n| WalkRequest {
             to: built.commits[n].id,
             since: n.checked_sub(5).map(|n| built.commits[n].id),
             paths: vec!["apps/1".to_owned()].into(),
@@ -315,7 +319,7 @@ fn a_path_of_many_names_is_looked_at_down_to_a_bound() {
     let first = built.commit(files.clone(), &[], 1);
     files.insert(format!("{deep}x"), built.file("2"));
     let second = built.commit(files, &[first], 2);
-    let asked = |path: String| Asked {
+    let asked = |path: String| WalkRequest {
         to: built.commits[second].id,
         since: Some(built.commits[first].id),
         paths: vec![path].into(),
@@ -349,7 +353,7 @@ fn of_some_files_of_a_directory_the_others_change_nothing() {
     files.remove("apps/a/application.yaml");
     let last = built.commit(files, &[6], 7);
     let settings = serde_json::json!({"directory": {"recurse": true, "include": "*/application.yaml"}});
-    let asked = |directory: &str| Asked {
+    let asked = |directory: &str| WalkRequest {
         to: built.commits[last].id,
         since: None,
         paths: Paths { some: vec![ManifestFiles::read(directory, &settings).unwrap()], ..Paths::default() },

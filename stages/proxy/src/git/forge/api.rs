@@ -11,6 +11,7 @@ use stages_client::{Client, Fault, HttpError, Method, Opened, Reply, Target, Tok
 
 use crate::error::ActError;
 use crate::git::Calls;
+use crate::shown::shown;
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -170,8 +171,7 @@ impl Api {
             403 if reply.after().is_none() && !is_of_more_than_the_token(reply.body()) => self.unknown(),
             status @ (400 | 403 | 409 | 422 | 429) => {
                 let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
-                let said = said(&body).unwrap_or("it does not say why");
-                let said: String = said.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect();
+                let said = shown(said(&body).unwrap_or("it does not say why"), MAX_MESSAGE);
                 // Nobody is told a token, not even by whom it was sent to.
                 let said = said.replace(self.token.expose_secret(), "…");
                 ActError::Peer { peer: PEER, act, status, said }

@@ -1,6 +1,7 @@
 //! Bitbucket Cloud: as Atlassian's description of its REST API 2.0 has it. `GET /user/workspaces` is the way to somebody's
 //! repositories since listing them across workspaces was taken away (its changelog, CHANGE-2770 and CHANGE-3022).
 
+use pipeline_core::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -116,14 +117,6 @@ struct RepositoryId {
 }
 
 impl Bitbucket {
-    /// What Git is told to be the name of whoever has the token.
-    pub(super) fn of_git(&self) -> &str {
-        match self.username.contains('@') {
-            true => OF_TOKENS,
-            false => &self.username,
-        }
-    }
-
     fn person(&self, user: User) -> Person {
         let email = match self.username.contains('@') {
             true => self.username.clone(),
@@ -154,6 +147,7 @@ fn lacks(what: &str) -> ActError {
     ActError::Wrong(format!("the token may too little: it has not {what}"))
 }
 
+#[async_trait]
 impl ProviderApi for Bitbucket {
     async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {
         let answer = self.api.ask(ForgeRequest::get(ACT.check, &["user"])).await?;
@@ -173,6 +167,13 @@ impl ProviderApi for Bitbucket {
             }
         }
         Ok(CheckedToken::lasting(self.person(answer.read()?)))
+    }
+
+    fn of_git<'a>(&'a self, _: &'a str) -> &'a str {
+        match self.username.contains('@') {
+            true => OF_TOKENS,
+            false => &self.username,
+        }
     }
 
     async fn me(&self) -> Result<Person, ActError> {

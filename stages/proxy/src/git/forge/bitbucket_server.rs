@@ -1,5 +1,6 @@
 //! Bitbucket Server, now Data Center: as Atlassian's description of its REST API has it, below `/rest/api/1.0`.
 
+use pipeline_core::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -159,6 +160,7 @@ impl BitbucketServer {
     }
 }
 
+#[async_trait]
 impl ProviderApi for BitbucketServer {
     /// It says no scopes: that a repository of such a name is refused for its name says that one may be made.
     async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {

@@ -1,6 +1,7 @@
 //! Gitea, and Forgejo, whose API is the same: as the comments of `routers/api/v1/` in Gitea's repository describe it, which its
 //! `swagger.v1.json` is made of.
 
+use pipeline_core::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -75,6 +76,7 @@ fn lacks<T>(scope: &str) -> Result<T, ActError> {
     Err(ActError::Wrong(format!("the token may too little: it has not the scope {scope}")))
 }
 
+#[async_trait]
 impl ProviderApi for Gitea {
     /// It says no scopes, and asks for them before it looks at what a request holds: an empty one is refused either way.
     async fn check(&self, _: GitTokenType) -> Result<CheckedToken, ActError> {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
+use pipeline_core::async_trait;
 use serde::Deserialize;
 
 use super::api::{Api, ForgeRequest};
@@ -57,7 +58,7 @@ impl GitHub {
     }
 
     /// Whose the token is and until when, whatever it may; and what it may, where GitHub says so.
-    pub(super) async fn whose(&self) -> Result<(CheckedToken, Option<String>), ActError> {
+    async fn scoped(&self) -> Result<(CheckedToken, Option<String>), ActError> {
         let answer = self.0.ask(ForgeRequest::get(ACT.check, &["user"])).await?;
         let person = self.person(answer.read()?);
         let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
@@ -71,9 +72,10 @@ fn expiration(text: &str) -> Option<Timestamp> {
     strtime::parse("%Y-%m-%d %H:%M:%S %z", text).ok()?.to_timestamp().ok()
 }
 
+#[async_trait]
 impl ProviderApi for GitHub {
     async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
-        let (checked, scopes) = self.whose().await?;
+        let (checked, scopes) = self.scoped().await?;
         let Some(scopes) = scopes else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
         };
@@ -89,6 +91,10 @@ impl ProviderApi for GitHub {
                 Err(ActError::Wrong(format!("the token may too little: it has not the scope {lacking}")))
             }
         }
+    }
+
+    async fn whose(&self) -> Result<CheckedToken, ActError> {
+        self.scoped().await.map(|(checked, _)| checked)
     }
 
     async fn me(&self) -> Result<Person, ActError> {

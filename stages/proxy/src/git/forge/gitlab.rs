@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use pipeline_core::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -95,6 +96,7 @@ fn beginning(day: &str) -> Option<Timestamp> {
     Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
+#[async_trait]
 impl ProviderApi for GitLab {
     async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
         let token: AccessToken = self.0.get(ACT.check, &["personal_access_tokens", "self"]).await?;

@@ -12,7 +12,7 @@ mod github_api;
 mod gitlab;
 
 use jiff::Timestamp;
-use pipeline_core::SecretString;
+use pipeline_core::{SecretString, async_trait};
 
 pub(super) use self::api::PEER;
 use self::api::{Api, Scheme};
@@ -50,11 +50,20 @@ const ACT: Acts = Acts {
 };
 
 /// What is asked of every provider, in the terms of its own API.
-trait ProviderApi {
+#[async_trait]
+trait ProviderApi: Send + Sync {
     /// Whose token it is, if it has the permissions that its kind needs: a person's token is to read and write repositories.
     async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError>;
+    /// Whose token it is, and when it ends, whatever its permissions are.
+    async fn whose(&self) -> Result<CheckedToken, ActError> {
+        self.me().await.map(CheckedToken::lasting)
+    }
     /// Whoever asks.
     async fn me(&self) -> Result<Person, ActError>;
+    /// The name that its Git server takes beside the token.
+    fn of_git<'a>(&'a self, username: &'a str) -> &'a str {
+        username
+    }
     /// A page of the repositories that they may work with, counted from 1, and whether there is another.
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError>;
     /// Whether the full name of a repository has so many parts.
@@ -71,29 +80,7 @@ trait ProviderApi {
 }
 
 /// A provider's API, asked with somebody's token.
-pub(super) struct Forge(ForgeClient);
-
-/// The client of the provider that it is.
-enum ForgeClient {
-    Bitbucket(Bitbucket),
-    BitbucketServer(BitbucketServer),
-    Gitea(Gitea),
-    GitHub(GitHub),
-    GitLab(GitLab),
-}
-
-/// Calls a method of [`ProviderApi`] of whichever provider it is.
-macro_rules! each {
-    ($forge:expr, $api:ident => $asked:expr) => {
-        match &$forge.0 {
-            ForgeClient::Bitbucket($api) => $asked,
-            ForgeClient::BitbucketServer($api) => $asked,
-            ForgeClient::Gitea($api) => $asked,
-            ForgeClient::GitHub($api) => $asked,
-            ForgeClient::GitLab($api) => $asked,
-        }
-    };
-}
+pub(super) struct Forge(Box<dyn ProviderApi>);
 
 /// Somebody, as a provider knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,19 +124,19 @@ impl Forge {
     ) -> Result<Self, ActError> {
         let api = async |scheme| Api::new((provider.word(), scheme), url, token, calls).await;
         let (word, bearer) = (Scheme::Word("token "), Scheme::Word("Bearer "));
-        let of = match provider {
+        let of: Box<dyn ProviderApi> = match provider {
             Provider::Bitbucket => {
                 let username = username.filter(|name| is_username(name)).ok_or_else(|| {
                     let why = "BITBUCKET wants to know whose the token is: give username, which is an address with an API token";
                     ActError::Wrong(why.to_owned())
                 })?;
                 let (username, scheme) = (username.to_owned(), Scheme::Basic(username.to_owned()));
-                ForgeClient::Bitbucket(Bitbucket { api: api(scheme).await?, username })
+                Box::new(Bitbucket { api: api(scheme).await?, username })
             }
-            Provider::BitbucketServer => ForgeClient::BitbucketServer(BitbucketServer(api(bearer).await?)),
-            Provider::Gitea => ForgeClient::Gitea(Gitea(api(word).await?)),
-            Provider::GitHub => ForgeClient::GitHub(GitHub(api(word).await?)),
-            Provider::GitLab => ForgeClient::GitLab(GitLab(api(bearer).await?)),
+            Provider::BitbucketServer => Box::new(BitbucketServer(api(bearer).await?)),
+            Provider::Gitea => Box::new(Gitea(api(word).await?)),
+            Provider::GitHub => Box::new(GitHub(api(word).await?)),
+            Provider::GitLab => Box::new(GitLab(api(bearer).await?)),
             Provider::Gerrit => return Err(provider.unknown()),
         };
         Ok(Self(of))
@@ -157,28 +144,22 @@ impl Forge {
 
     /// The name that its Git server takes beside the token.
     pub(super) fn of_git<'a>(&'a self, username: &'a str) -> &'a str {
-        match &self.0 {
-            ForgeClient::Bitbucket(api) => api.of_git(),
-            _ => username,
-        }
+        self.0.of_git(username)
     }
 
     /// Whose token it is, and when it ends, if it has the permissions that its kind needs.
     pub(super) async fn check(&self, of: GitTokenType) -> Result<CheckedToken, ActError> {
-        each!(self, api => api.check(of).await)
+        self.0.check(of).await
     }
 
     /// Whose token it is, and when it ends, whatever its permissions are.
     pub(super) async fn whose(&self) -> Result<CheckedToken, ActError> {
-        match &self.0 {
-            ForgeClient::GitHub(api) => api.whose().await.map(|(checked, _)| checked),
-            _ => self.me().await.map(CheckedToken::lasting),
-        }
+        self.0.whose().await
     }
 
     /// Whoever asks.
     pub(super) async fn me(&self) -> Result<Person, ActError> {
-        each!(self, api => api.me().await)
+        self.0.me().await
     }
 
     /// A page of the repositories that they may work with, counted from 1, and whether there is another.
@@ -187,7 +168,7 @@ impl Forge {
         page: u32,
         limit: u32,
     ) -> Result<(Vec<Repository>, bool), ActError> {
-        each!(self, api => api.repositories(page, limit).await)
+        self.0.repositories(page, limit).await
     }
 
     /// One repository, by its full name.
@@ -197,13 +178,13 @@ impl Forge {
             !matches!(*part, "" | "." | "..")
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+~".contains(&byte))
         };
-        let is_named = each!(self, api => api.is_named(parts.len()));
+        let is_named = self.0.is_named(parts.len());
         if full_name.len() > 255 || !is_named || !parts.iter().all(is_name) {
             return Err(ActError::Wrong(
                 "a repository is named by its owner and its name, such as team/mono".to_owned(),
             ));
         }
-        let found = each!(self, api => api.repository(&parts).await);
+        let found = self.0.repository(&parts).await;
         found.map_err(|error| match &error {
             ActError::Away { source, .. } if source.status() == Some(404) => {
                 ActError::NotFound(format!("there is no repository {full_name}, or the token may not see it"))
@@ -214,7 +195,7 @@ impl Forge {
 
     /// What they may make repositories in: the first hundred.
     pub(super) async fn organizations(&self) -> Result<Vec<String>, ActError> {
-        each!(self, api => api.organizations().await)
+        self.0.organizations().await
     }
 
     /// Opens a pull request, or gives the one that is open for the same branches already.
@@ -223,17 +204,16 @@ impl Forge {
         of: &Repository,
         wanted: &NewPullRequest,
     ) -> Result<PullRequest, ActError> {
-        let opened = async || each!(self, api => api.opened(of, wanted).await);
-        if let Some(found) = opened().await? {
+        if let Some(found) = self.0.opened(of, wanted).await? {
             return Ok(found);
         }
-        let error = match each!(self, api => api.open(of, wanted).await) {
+        let error = match self.0.open(of, wanted).await {
             Ok(made) => return Ok(PullRequest { is_new: true, ..made }),
             Err(error @ ActError::Wrong(_)) => return Err(error),
             Err(error) => error,
         };
         // Somebody else was faster, or the answer was lost.
-        match opened().await {
+        match self.0.opened(of, wanted).await {
             Ok(Some(found)) => Ok(found),
             _ => Err(error),
         }

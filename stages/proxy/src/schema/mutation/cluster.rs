@@ -17,6 +17,7 @@ use crate::schema::inputs::{
 use crate::schema::rollout::RolloutRollbackResponse;
 use crate::schema::workflow::NewWorkflow;
 use crate::schema::{ActedOn, BegunOperation, services, text};
+use crate::shown::shown;
 use crate::workflows::{NewFromTemplate, WorkflowChange};
 
 /// What Argo CD, Argo Rollouts and Argo Workflows do for people.
@@ -222,8 +223,8 @@ impl ClusterMutation {
     ) -> Result<bool> {
         let argocd = services(context)?.argocd.clone();
         let operation = Operation::run_action(&resource.group, &resource.kind, &action);
-        let named: String = action.chars().filter(|c| !c.is_control()).take(64).collect();
-        let invocation = of(operation, &application).of(format!("{named} {}", resource.place()));
+        let named = format!("{} {}", shown(&action, 64), resource.place());
+        let invocation = of(operation, &application).of(named);
         act(context, invocation, async move {
             argocd.run(&application.name(), resource.query(), &action).await?;
             Ok(true)
@@ -333,9 +334,8 @@ impl ClusterMutation {
     ) -> Result<NewWorkflow> {
         let workflows = services(context)?.workflows.clone();
         let invocation = of_namespace(Operation::CREATE_WORKFLOW, &args.namespace);
-        let named: String =
-            args.workflow_template_name.chars().filter(|c| !c.is_control()).take(253).collect();
-        act(context, invocation.of(format!("WorkflowTemplate {named}")), async move {
+        let named = format!("WorkflowTemplate {}", shown(&args.workflow_template_name, 253));
+        act(context, invocation.of(named), async move {
             let parameters = args.parameters.unwrap_or_default();
             if parameters.len() > PARAMETERS {
                 return Err(ActError::Wrong(format!("a workflow takes at most {PARAMETERS} parameters")));

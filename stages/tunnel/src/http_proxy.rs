@@ -30,15 +30,15 @@ pub enum ProxyError {
 
 /// A proxy.
 #[derive(Clone)]
-pub(crate) struct Proxy(Intercept);
+pub(crate) struct HttpProxy(Intercept);
 
-impl fmt::Debug for Proxy {
+impl fmt::Debug for HttpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Proxy({self})")
+        write!(f, "HttpProxy({self})")
     }
 }
 
-impl fmt::Display for Proxy {
+impl fmt::Display for HttpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uri = self.0.uri();
         f.write_str(uri.host().unwrap_or_default())?;
@@ -46,7 +46,7 @@ impl fmt::Display for Proxy {
     }
 }
 
-impl Proxy {
+impl HttpProxy {
     /// That for a server; `None` for one on this machine, or one that is excepted.
     pub(crate) fn of(
         host: &str,
@@ -104,7 +104,7 @@ mod tests {
         let variable = |name: &str| {
             environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        let proxy = Proxy::of(host, true, variable).map_err(|error| error.to_string())?;
+        let proxy = HttpProxy::of(host, true, variable).map_err(|error| error.to_string())?;
         Ok(proxy.map(|proxy| proxy.to_string()))
     }
 

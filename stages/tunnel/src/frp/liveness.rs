@@ -3,14 +3,14 @@
 //! The family's own pings are thirty seconds apart, and its silence is ninety long. Its multiplexer answers pings at any time, so
 //! that whoever has answered one is known to be gone much earlier; who has not is given the family's time.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncRead;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::io::InspectReader;
+
+use crate::lock::lock;
 
 /// How many bytes the head of a frame has.
 const HEAD: usize = 12;
@@ -19,10 +19,9 @@ const PING: u8 = 2;
 /// The flag of a ping's answer.
 const ACK: u8 = 2;
 
-/// A connection of a multiplexer whose frames are noted as they are read.
-pub(super) struct Hearing<S> {
-    inner: S,
-    heard: Arc<Heard>,
+/// Reads the heads of a multiplexer's frames as they pass.
+struct FrameReader {
+    liveness: Arc<Liveness>,
     head: [u8; HEAD],
     /// How many bytes of the head were read.
     at: usize,
@@ -32,7 +31,7 @@ pub(super) struct Hearing<S> {
 
 /// When the other side was last heard, and whether it has answered a ping; shared with who waits for its silence.
 #[derive(Debug)]
-pub(super) struct Heard(Mutex<LastHeard>);
+pub(super) struct Liveness(Mutex<LastHeard>);
 
 #[derive(Debug, Clone, Copy)]
 struct LastHeard {
@@ -40,13 +39,13 @@ struct LastHeard {
     has_answered: bool,
 }
 
-impl Heard {
+impl Liveness {
     fn last(&self) -> LastHeard {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     /// Ends when nothing was heard for so long of a side that has answered a ping.
-    pub(super) async fn is_gone(&self, silence: Duration) {
+    pub(super) async fn lost_after(&self, silence: Duration) {
         loop {
             let last = self.last();
             let until = if last.has_answered { last.when } else { Instant::now() } + silence;
@@ -58,10 +57,19 @@ impl Heard {
     }
 }
 
-impl<S> Hearing<S> {
-    pub(super) fn new(inner: S) -> (Self, Arc<Heard>) {
-        let heard = Arc::new(Heard(Mutex::new(LastHeard { when: Instant::now(), has_answered: false })));
-        (Self { inner, heard: heard.clone(), head: [0; HEAD], at: 0, left: 0 }, heard)
+/// A multiplexer's connection whose frames are noted as they are read.
+pub(super) fn watched<S: AsyncRead>(
+    connection: S,
+) -> (InspectReader<S, impl FnMut(&[u8]) + Send + 'static>, Arc<Liveness>) {
+    let (mut frames, liveness) = FrameReader::new();
+    (InspectReader::new(connection, move |bytes: &[u8]| frames.hear(bytes)), liveness)
+}
+
+impl FrameReader {
+    fn new() -> (Self, Arc<Liveness>) {
+        let last = LastHeard { when: Instant::now(), has_answered: false };
+        let liveness = Arc::new(Liveness(Mutex::new(last)));
+        (Self { liveness: liveness.clone(), head: [0; HEAD], at: 0, left: 0 }, liveness)
     }
 
     fn hear(&mut self, mut bytes: &[u8]) {
@@ -82,35 +90,9 @@ impl<S> Hearing<S> {
                 has_answered |= kind == PING && flags & ACK != 0;
             }
         }
-        let mut last = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.liveness.0);
         last.when = Instant::now();
         last.has_answered |= has_answered;
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Hearing<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = out.filled().len();
-        let read = Pin::new(&mut this.inner).poll_read(cx, out);
-        if read.is_ready() {
-            this.hear(&out.filled()[before..]);
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Hearing<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
     }
 }
 
@@ -132,11 +114,11 @@ mod tests {
         let others = [frame(DATA, 0, &answer), frame(PING, 1, b""), frame(1, 0, b""), frame(DATA, ACK, b"")];
         let before = others.concat();
         for piece in [1, 5, HEAD, 1_000] {
-            let (mut hearing, heard) = Hearing::new(());
-            before.chunks(piece).for_each(|bytes| hearing.hear(bytes));
-            assert!(!heard.last().has_answered, "in pieces of {piece}");
-            answer.chunks(piece).for_each(|bytes| hearing.hear(bytes));
-            assert!(heard.last().has_answered, "in pieces of {piece}");
+            let (mut frames, liveness) = FrameReader::new();
+            before.chunks(piece).for_each(|bytes| frames.hear(bytes));
+            assert!(!liveness.last().has_answered, "in pieces of {piece}");
+            answer.chunks(piece).for_each(|bytes| frames.hear(bytes));
+            assert!(liveness.last().has_answered, "in pieces of {piece}");
         }
     }
 }

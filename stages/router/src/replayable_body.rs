@@ -10,21 +10,21 @@ use hyper::body::{Body, Frame, SizeHint};
 use crate::streamed::{Cut, Streamed};
 
 /// Holds a body between tries.
-pub(crate) struct Lender {
+pub(crate) struct ReplayableBody {
     body: Arc<Mutex<Option<Streamed>>>,
     hint: SizeHint,
     empty: bool,
 }
 
-impl Lender {
+impl ReplayableBody {
     pub(crate) fn new(body: Streamed) -> Self {
         let (hint, empty) = (body.size_hint(), body.is_end_stream());
         Self { body: Arc::new(Mutex::new(Some(body))), hint, empty }
     }
 
     /// Lends the body for one try.
-    pub(crate) fn lend(&self) -> Lent {
-        Lent { source: self.body.clone(), body: None, hint: self.hint, empty: self.empty }
+    pub(crate) fn lend(&self) -> AttemptBody {
+        AttemptBody { source: self.body.clone(), body: None, hint: self.hint, empty: self.empty }
     }
 
     /// Whether the request has no body.
@@ -38,15 +38,15 @@ impl Lender {
     }
 }
 
-/// The body of one try, which takes it from its [`Lender`] when it is polled first.
-pub(crate) struct Lent {
+/// The body of one try, which takes it from its [`ReplayableBody`] when it is polled first.
+pub(crate) struct AttemptBody {
     source: Arc<Mutex<Option<Streamed>>>,
     body: Option<Streamed>,
     hint: SizeHint,
     empty: bool,
 }
 
-impl Body for Lent {
+impl Body for AttemptBody {
     type Data = Bytes;
     type Error = Cut;
 

@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 
 /// Counts the requests of a connection; clones share the counts.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Turns(Arc<RequestCounts>);
+pub(crate) struct RequestCounter(Arc<RequestCounts>);
 
 #[derive(Debug, Default)]
 struct RequestCounts {
@@ -22,11 +22,11 @@ struct RequestCounts {
     ended: AtomicU64,
 }
 
-impl Turns {
+impl RequestCounter {
     /// Counts a request whose head has come as under way until what is returned is dropped.
-    pub(crate) fn begin(&self) -> Arc<Turn> {
+    pub(crate) fn begin(&self) -> Arc<RequestGuard> {
         self.0.begun.fetch_add(1, Ordering::AcqRel);
-        Arc::new(Turn(self.clone()))
+        Arc::new(RequestGuard(self.clone()))
     }
 
     /// Notes that the connection has left HTTP, so that no head comes any more.
@@ -44,33 +44,33 @@ impl Turns {
 
 /// A request that is under way until all that hold this have ended: while something of it or of its answer is on its way.
 #[derive(Debug)]
-pub(crate) struct Turn(Turns);
+pub(crate) struct RequestGuard(RequestCounter);
 
-impl Drop for Turn {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// A visitor's connection; reading from it fails when a head has begun and does not end within a limit.
-pub(crate) struct Heads<S> {
+pub(crate) struct HeadTimeout<S> {
     inner: S,
-    turns: Turns,
+    requests: RequestCounter,
     limit: Duration,
     /// How many requests had begun when the head did, and until when it is to end.
     head: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
-impl<S> Heads<S> {
-    pub(crate) fn new(inner: S, turns: Turns, limit: Duration) -> Self {
-        Self { inner, turns, limit, head: None }
+impl<S> HeadTimeout<S> {
+    pub(crate) fn new(inner: S, requests: RequestCounter, limit: Duration) -> Self {
+        Self { inner, requests, limit, head: None }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HeadTimeout<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let (begun, is_asking) = this.turns.now();
+        let (begun, is_asking) = this.requests.now();
         if is_asking || this.head.as_ref().is_some_and(|(before, _)| *before != begun) {
             this.head = None;
         }
@@ -93,7 +93,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
@@ -10,13 +10,14 @@ use tokio::sync::Semaphore;
 use super::carrier::Carrier;
 use super::messages::{Message, StartWork, kind};
 use super::server::POOL;
+use crate::lock::lock;
 
 /// How many work connections are kept for visitors of a client which has a tunnel, beside those that visitors wait for already;
 /// further ones are closed.
 const MAX_WAITING: usize = 15;
 
 /// Work connections of one client, which wait for visitors.
-pub(super) struct Works {
+pub(super) struct WorkConnections {
     waiting: Mutex<VecDeque<Carrier>>,
     count: Semaphore,
     /// How many visitors wait for a work connection.
@@ -25,7 +26,7 @@ pub(super) struct Works {
     is_open: AtomicBool,
 }
 
-impl Works {
+impl WorkConnections {
     pub(super) fn new() -> Self {
         Self {
             waiting: Mutex::default(),
@@ -51,7 +52,7 @@ impl Works {
             return;
         }
         let most = if self.is_open() { MAX_WAITING } else { POOL };
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.waiting);
         if waiting.len() < most + self.takers.load(Ordering::Acquire) {
             waiting.push_back(carrier);
             self.count.add_permits(1);
@@ -71,7 +72,7 @@ impl Works {
         self.takers.fetch_add(1, Ordering::AcqRel);
         let _taking = WaitingVisitor(&self.takers);
         self.count.acquire().await.ok()?.forget();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        lock(&self.waiting).pop_front()
     }
 }
 
@@ -85,7 +86,7 @@ impl Drop for WaitingVisitor<'_> {
 }
 
 /// Tells the other side that its work connection is of no client here, and ends it.
-pub(super) async fn disowned(mut carrier: Carrier) {
+pub(super) async fn send_refusal(mut carrier: Carrier) {
     let error = "this work connection is of no client here".to_owned();
     let start = StartWork { error, ..StartWork::default() };
     drop(Message::write(&mut carrier, kind::START_WORK, &start).await);
@@ -94,27 +95,27 @@ pub(super) async fn disowned(mut carrier: Carrier) {
 
 /// Clients that have no multiplexer, by their run ids: their work connections come by themselves, and name nothing else.
 #[derive(Default)]
-pub(crate) struct Alone(Mutex<HashMap<String, Arc<Works>>>);
+pub(crate) struct ClientsWithoutMux(Mutex<HashMap<String, Arc<WorkConnections>>>);
 
-impl Alone {
-    /// Notes that work connections of a run id are for `works`: the last client that has a tunnel gets them, or else the first one
+impl ClientsWithoutMux {
+    /// Notes that work connections of a run id are for `connections`: the last client that has a tunnel gets them, or else the first one
     /// that logged in.
-    pub(super) fn is_there(&self, run_id: &str, works: &Arc<Works>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if works.is_open() || !all.contains_key(run_id) {
-            all.insert(run_id.to_owned(), works.clone());
+    pub(super) fn register(&self, run_id: &str, connections: &Arc<WorkConnections>) {
+        let mut all = lock(&self.0);
+        if connections.is_open() || !all.contains_key(run_id) {
+            all.insert(run_id.to_owned(), connections.clone());
         }
     }
 
-    pub(super) fn is_gone(&self, run_id: &str, works: &Arc<Works>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.get(run_id).is_some_and(|known| Arc::ptr_eq(known, works)) {
+    pub(super) fn remove(&self, run_id: &str, connections: &Arc<WorkConnections>) {
+        let mut all = lock(&self.0);
+        if all.get(run_id).is_some_and(|known| Arc::ptr_eq(known, connections)) {
             all.remove(run_id);
         }
     }
 
-    pub(super) fn of(&self, run_id: &str) -> Option<Arc<Works>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
+    pub(super) fn get(&self, run_id: &str) -> Option<Arc<WorkConnections>> {
+        lock(&self.0).get(run_id).cloned()
     }
 }
 
@@ -126,16 +127,16 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_are_kept_beside_those_that_somebody_waits_for() {
-        let works = Arc::new(Works::new());
-        works.open();
+        let connections = Arc::new(WorkConnections::new());
+        connections.open();
         let many = MAX_WAITING * 3;
         let takers: Vec<_> = (0..many)
             .map(|_| {
-                let works = works.clone();
-                tokio::spawn(async move { works.take().await.is_some() })
+                let connections = connections.clone();
+                tokio::spawn(async move { connections.take().await.is_some() })
             })
             .collect();
-        while works.takers.load(Ordering::Acquire) < many {
+        while connections.takers.load(Ordering::Acquire) < many {
             tokio::task::yield_now().await;
         }
         // All come before any who waits has a turn.
@@ -143,7 +144,7 @@ mod tests {
         for _ in 0..many {
             let (near, other) = duplex(9);
             far.push(other);
-            works.add(Carrier::new(near)).await;
+            connections.add(Carrier::new(near)).await;
         }
         for taker in takers {
             assert!(taker.await.unwrap());
@@ -151,8 +152,8 @@ mod tests {
         for _ in 0..many {
             let (near, other) = duplex(9);
             far.push(other);
-            works.add(Carrier::new(near)).await;
+            connections.add(Carrier::new(near)).await;
         }
-        assert_eq!(works.waiting.lock().unwrap().len(), MAX_WAITING);
+        assert_eq!(connections.waiting.lock().unwrap().len(), MAX_WAITING);
     }
 }

@@ -2,7 +2,7 @@
 //! takes.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,19 +10,21 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
+use crate::lock::lock;
+
 /// When something of a body was last passed on.
 #[derive(Debug)]
-pub(crate) struct Moved(Mutex<Instant>);
+pub(crate) struct BodyProgress(Mutex<Instant>);
 
-impl Default for Moved {
+impl Default for BodyProgress {
     fn default() -> Self {
         Self(Mutex::new(Instant::now()))
     }
 }
 
-impl Moved {
+impl BodyProgress {
     fn touch(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.0) = Instant::now();
     }
 
     /// Waits for `coming` until nothing of the body has been passed on for `limit`, counted from now at the earliest; `None` when
@@ -31,7 +33,7 @@ impl Moved {
         self.touch();
         tokio::pin!(coming);
         loop {
-            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + limit;
+            let until = *lock(&self.0) + limit;
             if until <= Instant::now() {
                 return None;
             }
@@ -43,13 +45,13 @@ impl Moved {
     }
 }
 
-/// The body of a visitor's request, which notes in `moved` that it is passed on.
-pub(crate) struct Moving {
+/// The body of a visitor's request, which notes in `progress` that it is passed on.
+pub(crate) struct TrackedBody {
     pub(crate) body: Incoming,
-    pub(crate) moved: Arc<Moved>,
+    pub(crate) progress: Arc<BodyProgress>,
 }
 
-impl Body for Moving {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -59,7 +61,7 @@ impl Body for Moving {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let poll = Pin::new(&mut self.body).poll_frame(cx);
         if poll.is_ready() {
-            self.moved.touch();
+            self.progress.touch();
         }
         poll
     }

@@ -17,11 +17,11 @@ const FRP_MARK: u8 = 0x17;
 /// The first byte of TLS itself.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Ends the TLS that a client speaks inside of its WebSocket.
+/// Ends the TLS inside of a WebSocket.
 #[derive(Default)]
-pub(crate) struct Within(OnceLock<TlsAcceptor>);
+pub(crate) struct InnerTls(OnceLock<TlsAcceptor>);
 
-impl Within {
+impl InnerTls {
     /// Serves TLS with the server's certificate, if it has one.
     pub(crate) fn new(acceptor: Option<TlsAcceptor>) -> Self {
         Self(acceptor.map_or_else(OnceLock::new, OnceLock::from))
@@ -36,7 +36,7 @@ impl Within {
     }
 
     /// The client's connection without the TLS that may be around it, and the first byte that the client sends.
-    pub(super) async fn taken_off(&self, mut carrier: Carrier) -> io::Result<(u8, Carrier)> {
+    pub(super) async fn accept(&self, mut carrier: Carrier) -> io::Result<(u8, Carrier)> {
         let first = carrier.first().await?;
         if !matches!(first, FRP_MARK | TLS_HANDSHAKE) {
             return Ok((first, carrier));

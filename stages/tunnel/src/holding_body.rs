@@ -8,18 +8,18 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// A body that holds a place until it is dropped.
-pub(crate) struct Busied<B, P> {
+pub(crate) struct HoldingBody<B, P> {
     body: B,
     _place: P,
 }
 
-impl<B, P> Busied<B, P> {
+impl<B, P> HoldingBody<B, P> {
     pub(crate) fn new(body: B, place: P) -> Self {
         Self { body, _place: place }
     }
 }
 
-impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin, P: Unpin> Body for Busied<B, P> {
+impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin, P: Unpin> Body for HoldingBody<B, P> {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -11,7 +11,7 @@ const MAX_PROXY_NAME: usize = 256;
 
 /// The tunnel that a client asks for, the token that opens it, and the networks that may visit; or why there is none, in the
 /// words that the family has for it.
-pub(super) fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
+pub(super) fn requested_tunnel(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
     let (called, kind) = (&proxy.proxy_name, proxy.proxy_type.as_str());
     match kind {
         "http" => {}
@@ -64,7 +64,7 @@ mod tests {
                 ..NewProxy::default()
             };
             change(&mut proxy);
-            asked(&proxy).map(|(name, ..)| name.to_string())
+            requested_tunnel(&proxy).map(|(name, ..)| name.to_string())
         };
         assert_eq!(ask(&|_| {}).unwrap(), "a-b");
         assert_eq!(ask(&|proxy| proxy.proxy_name = "ada.web".to_owned()).unwrap(), "a-b", "of a user");

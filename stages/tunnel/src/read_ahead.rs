@@ -14,19 +14,19 @@ const PIECE: usize = 32 << 10;
 
 /// A connection that is read ahead. It takes no memory while nothing comes.
 #[derive(Debug)]
-pub(crate) struct Ahead<S> {
+pub(crate) struct ReadAhead<S> {
     inner: S,
     /// What was read and has not been asked for yet.
     rest: BytesMut,
 }
 
-impl<S> Ahead<S> {
+impl<S> ReadAhead<S> {
     pub(crate) fn new(inner: S) -> Self {
         Self { inner, rest: BytesMut::new() }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.rest.is_empty() {
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Ahead<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
     }
@@ -86,7 +86,7 @@ mod tests {
         let (mut far, near) = tokio::io::duplex(100_000);
         let copy = sent.clone();
         tokio::spawn(async move { far.write_all(&copy).await.unwrap() });
-        let (mut near, mut read) = (Ahead::new(near), Vec::new());
+        let (mut near, mut read) = (ReadAhead::new(near), Vec::new());
         for length in [1, 4_096, PIECE, 7, PIECE * 2, 4_096].into_iter().cycle() {
             let mut piece = vec![0; length];
             match near.read(&mut piece).await.unwrap() {

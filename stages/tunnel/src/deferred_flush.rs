@@ -15,7 +15,7 @@ const MAX_READ_BEFORE_FLUSH: usize = 64 << 10;
 
 /// A connection whose flushes are put off until a read has to wait.
 #[derive(Debug)]
-pub(crate) struct Gathered<S> {
+pub(crate) struct DeferredFlush<S> {
     inner: S,
     /// Whether a flush was asked for and not made yet.
     is_due: bool,
@@ -23,13 +23,13 @@ pub(crate) struct Gathered<S> {
     read: usize,
 }
 
-impl<S> Gathered<S> {
+impl<S> DeferredFlush<S> {
     pub(crate) fn new(inner: S) -> Self {
         Self { inner, is_due: false, read: 0 }
     }
 }
 
-impl<S: AsyncWrite + Unpin> Gathered<S> {
+impl<S: AsyncWrite + Unpin> DeferredFlush<S> {
     /// Makes the flush that is due, if any. When it cannot be made yet, the next read tries again, for which the task is woken.
     fn pass(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.is_due
@@ -42,7 +42,7 @@ impl<S: AsyncWrite + Unpin> Gathered<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathered<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for DeferredFlush<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.read >= MAX_READ_BEFORE_FLUSH {
@@ -58,7 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Gathered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for DeferredFlush<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
     }
@@ -87,9 +87,9 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (Gathered<BufWriter<DuplexStream>>, DuplexStream) {
+    fn pair() -> (DeferredFlush<BufWriter<DuplexStream>>, DuplexStream) {
         let (near, far) = tokio::io::duplex(1 << 20);
-        (Gathered::new(BufWriter::new(near)), far)
+        (DeferredFlush::new(BufWriter::new(near)), far)
     }
 
     /// What has arrived by now.
@@ -137,7 +137,7 @@ mod tests {
         let mut all = Vec::new();
         far.read_to_end(&mut all).await.unwrap();
         assert_eq!(all, b"goodbye");
-        let mut near = Gathered::new(Broken);
+        let mut near = DeferredFlush::new(Broken);
         near.flush().await.unwrap();
         assert_eq!(near.read_u8().await.unwrap_err().kind(), ErrorKind::BrokenPipe);
     }

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::rows::with_rows;
+use crate::store::Store;
 
 /// Applications whose keys are read at a time, so that none of those who read waits long for a connection, and few keys are in memory.
-pub(crate) const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 64;
 
 /// What is held of an application: the protocol stands in `compare.rs` of `stages-report`, which asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,14 +44,8 @@ pub struct ObjectState<'a> {
     pub version: i64,
 }
 
-/// Those of a runtime, held or not.
-pub(crate) async fn numbered_applications(
-    connection: &mut Connection,
-    runtime: i64,
-) -> Result<Vec<NumberedApplication>, StoreError> {
-    let sql = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
-    connection.rows(sql, &[Arg::Int(runtime)]).await?.iter().map(one).collect()
-}
+/// The applications of a runtime, of which [`one`] reads a row.
+const OF_RUNTIME: &str = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
 
 fn one(row: &Row) -> Result<NumberedApplication, StoreError> {
     Ok(NumberedApplication { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? })
@@ -70,19 +65,6 @@ fn between(key: &str) -> String {
     )
 }
 
-/// Those whose keys come behind the one and not behind the other, in order, and no more than so many.
-pub(crate) async fn placed_between(
-    connection: &mut Connection,
-    runtime: i64,
-    (after, upto): (&str, Option<&str>),
-    most: u32,
-) -> Result<Vec<NumberedApplication>, StoreError> {
-    let sql = between(if connection.is_sqlite() { KEY_IN_SQLITE } else { KEY_IN_POSTGRES });
-    let upto = upto.unwrap_or(END);
-    let values = [Arg::Int(runtime), Arg::Text(after), Arg::Text(upto), Arg::Int(most.into())];
-    connection.rows_of(sql, &values).await?.iter().map(one).collect()
-}
-
 /// What finds applications by their names, each told by its number among those that are asked for.
 const NAMED: &str = "SELECT named.column1, a.id FROM (VALUES ROWS) AS named CROSS JOIN applications a \
     WHERE a.runtime_id = named.column2 AND a.namespace = named.column3 AND a.name = named.column4";
@@ -96,29 +78,95 @@ const OBJECTS: &str = "SELECT named.column1 FROM (VALUES ROWS) AS named CROSS JO
     WHERE e.name = named.column2 AND e.name <> '' AND e.namespace = named.column3 AND e.uid = named.column4 \
     AND COALESCE(e.version, 0) >= named.column5 AND e.kind <> '' AND t.deleted = 0 AND a.runtime_id = named.column6";
 
-/// Those of these names, in their order; `None`: there is none.
-pub(crate) async fn find(
-    connection: &mut Connection,
-    runtime: i64,
-    names: &[(&str, &str)],
-) -> Result<Vec<Option<NumberedApplication>>, StoreError> {
-    let row = |(number, &(namespace, name))| {
-        [Arg::Int(number), Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]
-    };
-    let rows: Vec<_> = (0..).zip(names).map(row).collect();
-    let mut found = vec![None; names.len()];
-    for row in with_rows(connection, NAMED, &rows).await? {
-        let place = usize::try_from(row.int(0)?).unwrap_or(usize::MAX);
-        if let (Some(found), Some((namespace, name))) = (found.get_mut(place), names.get(place)) {
-            let (namespace, name) = ((*namespace).to_owned(), (*name).to_owned());
-            *found = Some(NumberedApplication { id: row.int(1)?, namespace, name });
-        }
+impl Store {
+    /// The applications of a runtime, held or not, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn numbered_applications(&self, runtime: i64) -> Result<Vec<NumberedApplication>, StoreError> {
+        self.read().await?.rows(OF_RUNTIME, &[Arg::Int(runtime)]).await?.iter().map(one).collect()
     }
-    Ok(found)
+
+    /// The applications of a runtime whose keys, `namespace/name`, come behind the first and not behind the second (`None`: to the
+    /// end), in the order of these texts byte for byte; no more than so many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn placed_between(
+        &self,
+        runtime: i64,
+        (after, upto): (&str, Option<&str>),
+        most: u32,
+    ) -> Result<Vec<NumberedApplication>, StoreError> {
+        let mut connection = self.read().await?;
+        let sql = between(if connection.is_sqlite() { KEY_IN_SQLITE } else { KEY_IN_POSTGRES });
+        let upto = upto.unwrap_or(END);
+        let values = [Arg::Int(runtime), Arg::Text(after), Arg::Text(upto), Arg::Int(most.into())];
+        connection.rows_of(sql, &values).await?.iter().map(one).collect()
+    }
+
+    /// The applications of these namespaces and names, in their order; `None`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn find(
+        &self,
+        runtime: i64,
+        names: &[(&str, &str)],
+    ) -> Result<Vec<Option<NumberedApplication>>, StoreError> {
+        let row = |(number, &(namespace, name))| {
+            [Arg::Int(number), Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]
+        };
+        let rows: Vec<_> = (0..).zip(names).map(row).collect();
+        let mut found = vec![None; names.len()];
+        for row in with_rows(&mut self.read().await?, NAMED, &rows).await? {
+            let place = usize::try_from(row.int(0)?).unwrap_or(usize::MAX);
+            if let (Some(found), Some((namespace, name))) = (found.get_mut(place), names.get(place)) {
+                let (namespace, name) = ((*namespace).to_owned(), (*name).to_owned());
+                *found = Some(NumberedApplication { id: row.int(1)?, namespace, name });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is held of these, in their order; `None`: nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn held(
+        &self,
+        of: &[&NumberedApplication],
+    ) -> Result<Vec<Option<HeldApplication>>, StoreError> {
+        let mut all = Vec::with_capacity(of.len());
+        for some in of.chunks(AT_ONCE) {
+            all.extend(held(&mut self.read().await?, some).await?);
+        }
+        Ok(all)
+    }
+
+    /// Whether each of these objects is held of a runtime in this life, in a state of this version or a later one, and not as gone: under
+    /// whichever application.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn holds(&self, runtime: i64, objects: &[ObjectState<'_>]) -> Result<Vec<bool>, StoreError> {
+        let mut rows = Vec::with_capacity(objects.len());
+        for (number, one) in (0..).zip(objects) {
+            let [name, namespace, uid] = [one.name, one.namespace, one.uid].map(Arg::Text);
+            rows.push([Arg::Int(number), name, namespace, uid, Arg::Int(one.version), Arg::Int(runtime)]);
+        }
+        let mut holds = vec![false; objects.len()];
+        for row in with_rows(&mut self.read().await?, OBJECTS, &rows).await? {
+            if let Some(held) = usize::try_from(row.int(0)?).ok().and_then(|place| holds.get_mut(place)) {
+                *held = true;
+            }
+        }
+        Ok(holds)
+    }
 }
 
 /// What is held of applications, in their order; `None`: nothing.
-pub(crate) async fn held(
+async fn held(
     connection: &mut Connection,
     of: &[&NumberedApplication],
 ) -> Result<Vec<Option<HeldApplication>>, StoreError> {
@@ -144,27 +192,6 @@ pub(crate) async fn held(
     Ok(of.iter().map(held).collect())
 }
 
-/// Whether each of these objects is held in this life, in a state of this version or a later one, and not as gone: under whichever
-/// application.
-pub(crate) async fn holds(
-    connection: &mut Connection,
-    runtime: i64,
-    objects: &[ObjectState<'_>],
-) -> Result<Vec<bool>, StoreError> {
-    let mut rows = Vec::with_capacity(objects.len());
-    for (number, one) in (0..).zip(objects) {
-        let [name, namespace, uid] = [one.name, one.namespace, one.uid].map(Arg::Text);
-        rows.push([Arg::Int(number), name, namespace, uid, Arg::Int(one.version), Arg::Int(runtime)]);
-    }
-    let mut holds = vec![false; objects.len()];
-    for row in with_rows(connection, OBJECTS, &rows).await? {
-        if let Some(held) = usize::try_from(row.int(0)?).ok().and_then(|place| holds.get_mut(place)) {
-            *held = true;
-        }
-    }
-    Ok(holds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +213,8 @@ mod tests {
             let one = group::delivery(number, group::report(&format!("shop{number}"), None));
             group::keep(&mut connection, &[&one], 2).await.unwrap();
         }
-        let all = numbered_applications(&mut connection, 1).await.unwrap();
+        let rows = connection.rows(OF_RUNTIME, &[Arg::Int(1)]).await.unwrap();
+        let all: Vec<_> = rows.iter().map(|row| one(row).unwrap()).collect();
         let before = connection.statements();
         let twice: Vec<_> = all.iter().chain(&all).collect();
         let held = held(&mut connection, &twice).await.unwrap();

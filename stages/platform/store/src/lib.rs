@@ -79,7 +79,7 @@ pub use pass::{PASS_LASTS, Pass};
 pub use people::{Person, RULES, Session};
 pub use phase::{PhaseHealth, Phased};
 pub use placement::{Placement, version};
-pub use read::{Application, Deployment, Drift, Resource, Transition};
+pub use read::{Application, Deployment, Drift, Transition};
 pub use registration::Registration;
 pub use report::{
     Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Pods, Report, ResourceName, Text,

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::change::SourceChange;
-use crate::placement::Placement;
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+
+use crate::change::SourceChange;
+use crate::connection::Row;
+use crate::error::StoreError;
+use crate::placement::Placement;
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
@@ -42,7 +46,8 @@ pub struct EntityName {
 }
 
 /// A resource.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ResourceName {
     /// Such as `apps/v1`.
     pub api_version: String,
@@ -67,6 +72,21 @@ impl Listing {
 }
 
 impl ResourceName {
+    /// Of the four columns of which the first is named.
+    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, StoreError> {
+        Ok(Self {
+            api_version: row.text(first)?,
+            kind: row.text(first + 1)?,
+            namespace: row.text(first + 2)?,
+            name: row.text(first + 3)?,
+        })
+    }
+
+    /// The same where it may be none: an application itself has no kind.
+    pub(crate) fn read_any(row: &Row, first: usize) -> Result<Option<Self>, StoreError> {
+        Ok(Some(Self::read(row, first)?).filter(|name| !name.kind.is_empty()))
+    }
+
     pub(crate) fn listing(&self) -> Listing {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         Listing::new(group, &self.kind, &self.namespace, &self.name)

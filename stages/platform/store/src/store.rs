@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use pipeline_core::{SecretString, Shutdown};
 use prometheus::Registry;
-use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -18,16 +17,14 @@ use crate::believed_clock::{BelievedClock, DoubtedMoment, Look};
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
-use crate::held::{self, HeldApplication, NumberedApplication, ObjectState};
 use crate::limits::Limits;
 use crate::metrics::StoreMetrics;
-use crate::read::{self, Application, Deployment, Drift, Transition};
-use crate::report::{Delivery, EntityName, Millis, Outcome};
+use crate::report::{Delivery, Millis, Outcome};
 use crate::retention::{Looked, Retention};
 use crate::runtime_name;
 use crate::settings;
 use crate::statement::Statement;
-use crate::token::{self, Runtime, Token};
+use crate::token::{self, Token};
 use crate::writer::{self, Job, Keeping};
 
 /// Deliveries that wait for the writer; one more waits for a place.
@@ -295,142 +292,6 @@ impl Store {
     #[must_use]
     pub fn is_newer(&self) -> bool {
         self.database.is_newer()
-    }
-
-    /// Whose token it is; `None`: nobody's.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn runtime(&self, token: &SecretString) -> Result<Option<Runtime>, StoreError> {
-        token::runtime(&mut self.look_up().await?, token).await
-    }
-
-    /// Whether any token was ever made.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn has_tokens(&self) -> Result<bool, StoreError> {
-        token::any(&mut self.read().await?).await
-    }
-
-    /// Applications of a runtime by namespace and name, from behind `after`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn applications(
-        &self,
-        runtime: i64,
-        after: (&str, &str),
-        limit: u32,
-    ) -> Result<Vec<Application>, StoreError> {
-        read::applications(&mut self.read().await?, runtime, after, limit).await
-    }
-
-    /// What happened to an application and its resources, the newest first, from before the number `before`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn timeline(
-        &self,
-        runtime: i64,
-        application: (&str, &str),
-        before: i64,
-        limit: u32,
-    ) -> Result<Vec<Transition>, StoreError> {
-        read::timeline(&mut self.read().await?, runtime, application, before, limit).await
-    }
-
-    /// Every entity of a runtime, with the number of the transition that it is in.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn entities(&self, runtime: i64) -> Result<Vec<(EntityName, i64)>, StoreError> {
-        read::entities(&mut self.read().await?, runtime).await
-    }
-
-    /// What was reported in a transition, as it stood under `data`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn payload(&self, runtime: i64, transition: i64) -> Result<Option<Value>, StoreError> {
-        read::payload(&mut self.read().await?, runtime, transition).await
-    }
-
-    /// The deployments of an application, the newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn deployments(
-        &self,
-        runtime: i64,
-        application: (&str, &str),
-    ) -> Result<Vec<Deployment>, StoreError> {
-        read::deployments(&mut self.read().await?, runtime, application).await
-    }
-
-    /// When an application was out of sync, the newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn drifts(&self, runtime: i64, application: (&str, &str)) -> Result<Vec<Drift>, StoreError> {
-        read::drifts(&mut self.read().await?, runtime, application).await
-    }
-
-    /// The applications of a runtime, in no order.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn numbered_applications(&self, runtime: i64) -> Result<Vec<NumberedApplication>, StoreError> {
-        held::numbered_applications(&mut self.read().await?, runtime).await
-    }
-
-    /// The applications of a runtime whose keys, `namespace/name`, come behind the first and not behind the second (`None`: to the
-    /// end), in the order of these texts byte for byte; no more than so many.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn placed_between(
-        &self,
-        runtime: i64,
-        range: (&str, Option<&str>),
-        most: u32,
-    ) -> Result<Vec<NumberedApplication>, StoreError> {
-        held::placed_between(&mut self.read().await?, runtime, range, most).await
-    }
-
-    /// The applications of these namespaces and names, in their order; `None`: there is none.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn find(
-        &self,
-        runtime: i64,
-        names: &[(&str, &str)],
-    ) -> Result<Vec<Option<NumberedApplication>>, StoreError> {
-        held::find(&mut self.read().await?, runtime, names).await
-    }
-
-    /// What is held of these, in their order; `None`: nothing.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn held(
-        &self,
-        of: &[&NumberedApplication],
-    ) -> Result<Vec<Option<HeldApplication>>, StoreError> {
-        let mut all = Vec::with_capacity(of.len());
-        for some in of.chunks(held::AT_ONCE) {
-            all.extend(held::held(&mut self.read().await?, some).await?);
-        }
-        Ok(all)
-    }
-
-    /// Whether each of these states of objects, or a later one, is held of a runtime.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store cannot be read.
-    pub async fn holds(&self, runtime: i64, objects: &[ObjectState<'_>]) -> Result<Vec<bool>, StoreError> {
-        held::holds(&mut self.read().await?, runtime, objects).await
     }
 
     /// The same for one request, which reads a few things at a time: the others wait, and leave readers to whoever else asks.

@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::report::Millis;
 use crate::runtime_name::runtime_id;
 use crate::secret;
+use crate::store::Store;
 
 /// What each token begins with, so that scanners of leaked secrets know one.
 pub(crate) const MARK: &str = "gort_";
@@ -80,20 +81,26 @@ pub(crate) async fn of_id(connection: &mut Connection, id: &str) -> Result<Optio
     row.map(|row| row.text(0)).transpose()
 }
 
-/// Whose token it is.
-pub(crate) async fn runtime(
-    connection: &mut Connection,
-    token: &SecretString,
-) -> Result<Option<Runtime>, StoreError> {
-    let token = token.expose_secret();
-    let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
-    let sql = "SELECT r.id, r.name, t.hash FROM tokens t JOIN runtimes r ON r.id = t.runtime_id WHERE t.prefix = $1";
-    let Some(row) = connection.row(sql, &[Arg::Text(prefix)]).await? else { return Ok(None) };
-    let same = row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..]);
-    Ok(if bool::from(same) { Some(Runtime { id: row.int(0)?, name: row.text(1)? }) } else { None })
-}
+impl Store {
+    /// Whose token it is; `None`: nobody's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn runtime(&self, token: &SecretString) -> Result<Option<Runtime>, StoreError> {
+        let mut connection = self.look_up().await?;
+        let token = token.expose_secret();
+        let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
+        let sql = "SELECT r.id, r.name, t.hash FROM tokens t JOIN runtimes r ON r.id = t.runtime_id WHERE t.prefix = $1";
+        let Some(row) = connection.row(sql, &[Arg::Text(prefix)]).await? else { return Ok(None) };
+        let same = row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..]);
+        Ok(if bool::from(same) { Some(Runtime { id: row.int(0)?, name: row.text(1)? }) } else { None })
+    }
 
-/// Whether there is any token.
-pub(crate) async fn any(connection: &mut Connection) -> Result<bool, StoreError> {
-    Ok(connection.row("SELECT id FROM tokens LIMIT 1", &[]).await?.is_some())
+    /// Whether any token was ever made.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn has_tokens(&self) -> Result<bool, StoreError> {
+        Ok(self.read().await?.row("SELECT id FROM tokens LIMIT 1", &[]).await?.is_some())
+    }
 }

@@ -113,10 +113,7 @@ impl Store {
              FROM ({page}) AS page) AS placed WHERE place % {rows} = 0 ORDER BY place"
         );
         let values: Vec<_> = values.iter().map(Value::arg).collect();
-        let name = |row: &Row| {
-            Ok(ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? })
-        };
-        connection.rows_of(sql, &values).await?.iter().map(name).collect()
+        connection.rows_of(sql, &values).await?.iter().map(ApplicationName::read).collect()
     }
 
     /// Those that somebody sees of which something was kept behind a place of the sequence, by runtime, namespace and name.
@@ -344,21 +341,10 @@ fn changed(view: &str, condition: &str) -> String {
 }
 
 fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
-    let state = Application {
-        namespace: row.text(1)?,
-        name: row.text(2)?,
-        uid: row.text(3)?,
-        sync: row.text_or_null(4)?,
-        health: row.text_or_null(5)?,
-        health_message: row.text_or_null(6)?,
-        revision: row.text_or_null(7)?,
-        deleted: row.int(8)? != 0,
-        at: row.int(9)?,
-    };
     let label = |line: &str| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     Ok(SeenApplication {
         runtime: row.text(0)?,
-        state,
+        state: Application::read(row, 1)?,
         project: row.text(10)?,
         environment: row.text(11)?,
         destination: (row.text(12)?, row.text(13)?),

@@ -398,22 +398,21 @@ impl Application {
         let name = (&*self.metadata.namespace, &*self.metadata.name);
         let before = before.unwrap_or(i64::MAX);
         let found = store(context)?.timeline(runtime, name, before, limit).await.map_err(unread)?;
-        let one =
-            |one: kept::Transition| Transition {
-                id: one.id,
-                resource: one.resource.map(|kept::Resource { api_version, kind, namespace, name }| {
-                    Resource { api_version, kind, namespace, name }
-                }),
-                at: time(one.at),
-                last_at: time(one.last_at),
-                reports: one.reports,
-                current: one.current,
-                deleted: one.deleted,
-                sync_status: one.sync.as_deref().map(SyncStatus::of),
-                health_status: one.health.as_deref().map(HealthStatus::of),
-                health_message: one.health_message,
-                revision: one.revision,
-            };
+        let one = |one: kept::Transition| Transition {
+            id: one.id,
+            resource: one.resource.map(|kept::ResourceName { api_version, kind, namespace, name }| {
+                Resource { api_version, kind, namespace, name }
+            }),
+            at: time(one.at),
+            last_at: time(one.last_at),
+            reports: one.reports,
+            current: one.current,
+            deleted: one.deleted,
+            sync_status: one.sync.as_deref().map(SyncStatus::of),
+            health_status: one.health.as_deref().map(HealthStatus::of),
+            health_message: one.health_message,
+            revision: one.revision,
+        };
         Ok(found.into_iter().map(one).collect())
     }
 

@@ -50,11 +50,7 @@ impl Store {
         );
         let one = |row: Row| {
             Ok(FleetMover {
-                application: ApplicationName {
-                    runtime: row.text(0)?,
-                    namespace: row.text(1)?,
-                    name: row.text(2)?,
-                },
+                application: ApplicationName::read(&row)?,
                 deployments: count(row.int(3)?),
                 failed: count(row.int(4)?),
                 before: count(row.int(5)?),

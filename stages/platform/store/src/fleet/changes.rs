@@ -83,14 +83,8 @@ impl Store {
             "SELECT r.name, a.namespace, a.name FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.id IN ({touched}) AND {seen} LIMIT {most}"
         );
-        let mut names = Vec::new();
-        for row in query.rows(&mut connection).await? {
-            names.push(ApplicationName {
-                runtime: row.text(0)?,
-                namespace: row.text(1)?,
-                name: row.text(2)?,
-            });
-        }
+        let rows = query.rows(&mut connection).await?;
+        let names = rows.iter().map(ApplicationName::read).collect::<Result<Vec<_>, _>>()?;
         let many = i64::try_from(names.len()).unwrap_or(i64::MAX) > NAMES;
         let names = if many { ChangedNames::TooMany } else { ChangedNames::These(names) };
         Ok(Changed { upto, names })

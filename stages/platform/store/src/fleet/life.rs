@@ -183,18 +183,11 @@ impl Store {
         ];
         let rows = self.read().await?.rows(sql, &arguments).await?;
         let one = |row: &Row| {
-            let name = ResourceName {
-                api_version: row.text(0)?,
-                kind: row.text(1)?,
-                namespace: row.text(2)?,
-                name: row.text(3)?,
-            };
-            let (health, step) = (row.text_or_null(5)?, row.text_or_null(6)?);
             Ok(StepOf {
-                name,
+                name: ResourceName::read(row, 0)?,
                 at: row.int(4)?,
-                health,
-                step,
+                health: row.text_or_null(5)?,
+                step: row.text_or_null(6)?,
                 sync: row.text_or_null(8)?,
                 deleted: row.int(7)? != 0,
             })
@@ -253,14 +246,8 @@ impl Store {
             Ok(DriftOf { resource: None, onset: row.int(0)?, ended: row.int_or_null(1)?, manifests })
         };
         let of_resource = |row: &Row| -> Result<DriftOf, StoreError> {
-            let [api_version, kind, namespace, name] = [2, 3, 4, 5].map(|column| row.text(column));
             Ok(DriftOf {
-                resource: Some(ResourceName {
-                    api_version: api_version?,
-                    kind: kind?,
-                    namespace: namespace?,
-                    name: name?,
-                }),
+                resource: Some(ResourceName::read(row, 2)?),
                 onset: row.int(0)?,
                 ended: row.int_or_null(1)?,
                 manifests: DriftManifests { actual: row.bytes_or_null(6)?, desired: row.bytes_or_null(7)? },

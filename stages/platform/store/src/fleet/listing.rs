@@ -73,6 +73,13 @@ pub struct Position {
     pub next: Option<ApplicationName>,
 }
 
+impl ApplicationName {
+    /// Of the first three columns.
+    pub(crate) fn read(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? })
+    }
+}
+
 /// The columns of a listed application, of the tables `a` and `r`.
 pub(super) const COLUMNS: &str = "r.name, a.namespace, a.name, a.health, a.sync, a.environment, a.project, a.version, \
                                   a.revision, a.author, a.message, a.deployed_at";
@@ -80,7 +87,7 @@ pub(super) const COLUMNS: &str = "r.name, a.namespace, a.name, a.health, a.sync,
 /// Reads [`COLUMNS`], without the group.
 pub(super) fn listed(row: &Row) -> Result<ListedApplication, StoreError> {
     Ok(ListedApplication {
-        name: ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? },
+        name: ApplicationName::read(row)?,
         health: row.text(3)?,
         sync: row.text(4)?,
         environment: row.text(5)?,

@@ -137,12 +137,7 @@ impl Store {
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {
             all.push(ResourceAt {
-                name: ResourceName {
-                    api_version: row.text(0)?,
-                    kind: row.text(1)?,
-                    namespace: row.text(2)?,
-                    name: row.text(3)?,
-                },
+                name: ResourceName::read(&row, 0)?,
                 at: row.int(4)?,
                 health: row.text_or_null(5)?,
                 health_message: row.text_or_null(6)?,

@@ -63,7 +63,7 @@ pub(super) const DEPLOYMENT: &str = "SELECT r.name, a.namespace, a.name, d.start
 
 pub(super) fn deployment(row: &Row) -> Result<FleetDeployment, StoreError> {
     Ok(FleetDeployment {
-        application: ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? },
+        application: ApplicationName::read(row)?,
         started_at: row.int(3)?,
         finished_at: row.int_or_null(4)?,
         phase: row.text(5)?,
@@ -116,17 +116,8 @@ impl Store {
         let rows = query.rows(&mut self.read().await?).await?;
         let one = |row: Row| {
             Ok(FoundResource {
-                application: ApplicationName {
-                    runtime: row.text(0)?,
-                    namespace: row.text(1)?,
-                    name: row.text(2)?,
-                },
-                name: ResourceName {
-                    api_version: row.text(3)?,
-                    kind: row.text(4)?,
-                    namespace: row.text(5)?,
-                    name: row.text(6)?,
-                },
+                application: ApplicationName::read(&row)?,
+                name: ResourceName::read(&row, 3)?,
                 at: row.int(7)?,
                 health: row.text_or_null(8)?,
                 health_message: row.text_or_null(9)?,

@@ -115,11 +115,7 @@ impl Store {
         let query = shipped(view, selection, (begin, end));
         let one = |row: Row| {
             Ok(Shipped {
-                application: ApplicationName {
-                    runtime: row.text(0)?,
-                    namespace: row.text(1)?,
-                    name: row.text(2)?,
-                },
+                application: ApplicationName::read(&row)?,
                 started_at: row.int(3)?,
                 finished_at: row.int(4)?,
                 succeeded: row.text(5)? == "Succeeded",

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Role;
-use crate::statement::Value;
+use crate::statement::{Value, parameter};
 
 /// What a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -403,17 +403,13 @@ fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Opti
 
 /// Whether a column has one of several values, as a condition.
 fn one_of(column: &str, wanted: &[String], values: &mut Vec<Value>) -> String {
-    let parameter = |value: &String| {
-        values.push((&**value).into());
-        format!("${}", values.len())
-    };
-    let places: Vec<String> = wanted.iter().map(parameter).collect();
+    let places: Vec<String> = wanted.iter().map(|value| parameter(values, &**value)).collect();
     format!("{column} IN ({})", places.join(", "))
 }
 
 /// Whether an application of the table `a` has a label of that value, as a condition.
 pub(crate) fn has_label(key: &str, value: &str, values: &mut Vec<Value>) -> String {
-    values.push(Value::Text(format!("\n{key}={value}\n")));
+    let line = parameter(values, Value::Text(format!("\n{key}={value}\n")));
     // Letter by letter on both databases, which their LIKE is not.
-    format!("replace(a.labels, ${}, '') <> a.labels", values.len())
+    format!("replace(a.labels, {line}, '') <> a.labels")
 }

@@ -1,6 +1,7 @@
-//! What people change: statements that the writer runs together, all of them or none.
+//! Statements with the values that they take: what people change, which the writer runs together, all of it or none; and queries that
+//! are put together of constants and numbered parameters.
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 
 /// A value that a statement takes with it.
@@ -20,7 +21,7 @@ pub(crate) struct Statement {
 }
 
 impl Value {
-    pub(crate) fn arg(&self) -> Arg<'_> {
+    fn arg(&self) -> Arg<'_> {
         match self {
             Self::Int(value) => Arg::Int(*value),
             Self::IntOrNull(value) => Arg::IntOrNull(*value),
@@ -71,6 +72,22 @@ impl Statement {
     pub(crate) fn must<const N: usize>(sql: &'static str, values: [Value; N]) -> Self {
         Self { sql, values: values.into(), must: true }
     }
+}
+
+/// A value behind those that there are, as it stands in the text of a statement: by its number.
+pub(crate) fn parameter(values: &mut Vec<Value>, value: impl Into<Value>) -> String {
+    values.push(value.into());
+    format!("${}", values.len())
+}
+
+/// The rows of a statement that was put together here, with its values.
+pub(crate) async fn rows(
+    connection: &mut Connection,
+    sql: String,
+    values: &[Value],
+) -> Result<Vec<Row>, StoreError> {
+    let values: Vec<Arg<'_>> = values.iter().map(Value::arg).collect();
+    connection.rows_of(sql, &values).await
 }
 
 /// Runs them within a transaction that is ended by whoever asks.

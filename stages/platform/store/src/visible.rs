@@ -9,7 +9,7 @@ use crate::read::Application;
 use crate::registration::Registration;
 use crate::report::Millis;
 use crate::rule::{Access, View, has_label};
-use crate::statement::Value;
+use crate::statement::{self, Value, parameter};
 use crate::store::Store;
 
 /// Which applications are listed: all of it holds, and what is `None` holds of each.
@@ -84,8 +84,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SeenApplication>, StoreError> {
         let (mut values, condition) = chosen(which, after);
-        values.push(i64::from(limit).into());
-        let most = format!("${}", values.len());
+        let most = parameter(&mut values, i64::from(limit));
         self.seen(view, &condition, Some(&most), values).await
     }
 
@@ -101,10 +100,8 @@ impl Store {
         (rows, pages): (u32, u32),
     ) -> Result<Vec<ApplicationName>, StoreError> {
         let (mut values, condition) = chosen(which, after);
-        values.push(i64::from(rows).into());
-        let rows = format!("${}", values.len());
-        values.push(i64::from(pages).into());
-        let most = format!("({rows} * ${})", values.len());
+        let rows = parameter(&mut values, i64::from(rows));
+        let most = format!("({rows} * {})", parameter(&mut values, i64::from(pages)));
         let view = view.condition(&mut values);
         let mut connection = self.read().await?;
         let page = page(&connection, NAMES, (&view, &condition, &most));
@@ -112,8 +109,7 @@ impl Store {
             "SELECT runtime, namespace, name FROM (SELECT page.*, row_number() OVER (ORDER BY runtime, namespace, name) AS place \
              FROM ({page}) AS page) AS placed WHERE place % {rows} = 0 ORDER BY place"
         );
-        let values: Vec<_> = values.iter().map(Value::arg).collect();
-        connection.rows_of(sql, &values).await?.iter().map(ApplicationName::read).collect()
+        statement::rows(&mut connection, sql, &values).await?.iter().map(ApplicationName::read).collect()
     }
 
     /// Those that somebody sees of which something was kept behind a place of the sequence, by runtime, namespace and name.
@@ -134,8 +130,7 @@ impl Store {
         let mut values = vec![after.into(), upto.into(), (fleet::NAMES + 1).into()];
         let condition = conditions(which, &mut values);
         let view = view.condition(&mut values);
-        let values: Vec<_> = values.iter().map(Value::arg).collect();
-        let rows = connection.rows_of(changed(&view, &condition), &values).await?;
+        let rows = statement::rows(&mut connection, changed(&view, &condition), &values).await?;
         let is_much = i64::try_from(rows.len()).is_ok_and(|rows| rows > fleet::NAMES);
         let applications =
             if is_much { None } else { Some(rows.iter().map(seen).collect::<Result<_, _>>()?) };
@@ -192,8 +187,7 @@ impl Store {
             Some(most) => page(&connection, COLUMNS, (&view, condition, most)),
             None => query(COLUMNS, &view, condition, None),
         };
-        let values: Vec<_> = values.iter().map(Value::arg).collect();
-        connection.rows_of(sql, &values).await?.iter().map(seen).collect()
+        statement::rows(&mut connection, sql, &values).await?.iter().map(seen).collect()
     }
 
     /// The name of the runtime that is called so, or told by that id; `None`: there is none of which somebody sees anything.
@@ -232,8 +226,7 @@ impl Store {
             "SELECT r.name FROM runtimes r WHERE ($1 = '' OR r.name = $1) AND EXISTS (SELECT 1 FROM applications a \
              WHERE a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 AND {seen})"
         );
-        let values: Vec<_> = values.iter().map(Value::arg).collect();
-        self.read().await?.rows_of(sql, &values).await?.iter().map(|row| row.text(0)).collect()
+        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(|row| row.text(0)).collect()
     }
 
     /// The number of the runtime of that name.
@@ -270,20 +263,18 @@ fn conditions(which: &Which, values: &mut Vec<Value>) -> String {
     ];
     for (column, value) in named {
         if let Some(value) = value {
-            values.push((&**value).into());
-            all.push_str(&format!(" AND {column} = ${}", values.len()));
+            all.push_str(&format!(" AND {column} = {}", parameter(values, &**value)));
         }
     }
     if let Some(prefix) = &which.prefix {
-        values.push(Value::Text(format!("{}%", literal(prefix))));
-        all.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
+        let pattern = parameter(values, Value::Text(format!("{}%", literal(prefix))));
+        all.push_str(&format!(" AND a.name LIKE {pattern} ESCAPE '!'"));
     }
     for (key, value) in &which.labels {
         all.push_str(&format!(" AND {}", has_label(key, value, values)));
     }
     if let Some(deleted) = which.deleted {
-        values.push(i64::from(deleted).into());
-        all.push_str(&format!(" AND a.deleted = ${}", values.len()));
+        all.push_str(&format!(" AND a.deleted = {}", parameter(values, i64::from(deleted))));
     }
     for condition in &which.conditions {
         all.push_str(&format!(" AND {}", condition.sql(values)));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::report::Millis;
-use crate::statement::Value;
+use crate::statement::{Value, parameter};
 
 /// Different letters of what is typed, beside those of ASCII, whose capitals are looked for.
 const LETTERS: usize = 32;
@@ -69,8 +69,7 @@ impl Condition {
                     Field::Cluster => "a.cluster",
                     Field::Product => "a.product",
                 };
-                let all: Vec<String> =
-                    all.iter().map(|one| parameter(values, Value::Text(one.clone()))).collect();
+                let all: Vec<String> = all.iter().map(|one| parameter(values, &**one)).collect();
                 if all.is_empty() {
                     return "1 = 0".to_owned();
                 }
@@ -98,19 +97,13 @@ impl Condition {
                 format!("{author} {}", like(values, "%", text, "%"))
             }
             Self::DeployedSince(at) => {
-                let at = parameter(values, Value::Int(*at));
+                let at = parameter(values, *at);
                 format!(
                     "(a.deployed_at >= {at} OR a.phase_at >= {at} OR a.phase IN ('Running', 'Terminating'))"
                 )
             }
         }
     }
-}
-
-/// A value as it stands in the text: by its number.
-fn parameter(values: &mut Vec<Value>, value: Value) -> String {
-    values.push(value);
-    format!("${}", values.len())
 }
 
 fn like(values: &mut Vec<Value>, before: &str, text: &str, after: &str) -> String {

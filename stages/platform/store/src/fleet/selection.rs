@@ -1,12 +1,12 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
-use crate::connection::{Arg, Connection, Row};
+use crate::connection::{Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::condition::Condition;
 use crate::fleet::listing::ApplicationName;
 use crate::rule::View;
-use crate::statement::Value;
+use crate::statement::{self, Value, parameter};
 
 /// What rows stand together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -163,13 +163,11 @@ impl Query {
 
     /// A parameter, as it stands in the text.
     pub(super) fn int(&mut self, value: i64) -> String {
-        self.values.push(Value::Int(value));
-        format!("${}", self.values.len())
+        parameter(&mut self.values, value)
     }
 
     pub(super) fn text(&mut self, value: impl Into<String>) -> String {
-        self.values.push(Value::Text(value.into()));
-        format!("${}", self.values.len())
+        parameter(&mut self.values, Value::Text(value.into()))
     }
 
     /// What somebody sees, of the tables `a` and `r`.
@@ -198,8 +196,7 @@ impl Query {
     }
 
     pub(super) async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
-        let arguments: Vec<Arg<'_>> = self.values.iter().map(Value::arg).collect();
-        connection.rows_of(self.sql, &arguments).await
+        statement::rows(connection, self.sql, &self.values).await
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::read;
 use crate::rows::with_rows;
 use crate::rule::View;
-use crate::statement::Value;
+use crate::statement::{self, parameter};
 use crate::store::Store;
 
 /// Which workflows are listed: all of it holds, and what is `None` holds of each.
@@ -60,14 +60,12 @@ impl Store {
         let named = [("r.name", &which.runtime), ("e.namespace", &which.namespace), ("e.uid", &which.uid)];
         for (column, value) in named {
             if let Some(value) = value {
-                values.push((&**value).into());
-                condition.push_str(&format!(" AND {column} = ${}", values.len()));
+                condition.push_str(&format!(" AND {column} = {}", parameter(&mut values, &**value)));
             }
         }
         let (seen, own) = (of_applications.condition(&mut values), own.condition_of_workflows(&mut values));
         let sql = query(&format!("{condition} AND ((a.name <> '' AND {seen}) OR {own})"));
-        let values: Vec<_> = values.iter().map(Value::arg).collect();
-        self.read().await?.rows_of(sql, &values).await?.iter().map(workflow).collect()
+        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(workflow).collect()
     }
 
     /// The objects of workflows, in their order, as JSON; empty: nothing is known of it.

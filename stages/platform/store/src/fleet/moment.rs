@@ -109,31 +109,29 @@ impl Store {
         at: Option<Millis>,
         from: Option<Millis>,
     ) -> Result<Vec<ResourceAt>, StoreError> {
-        // Of one that was reported under several versions of its API the one counts that was reported of last.
-        let now = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
-                   JOIN transitions t ON t.id = e.current LEFT JOIN transitions b ON b.id = (SELECT x.id \
-                   FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                   WHERE e.application_id = $1 AND e.kind <> '' AND NOT EXISTS (SELECT 1 FROM entities o \
-                   WHERE o.application_id = e.application_id AND o.kind = e.kind AND o.name = e.name AND o.namespace = e.namespace \
-                   AND o.listing = e.listing AND (o.at, o.id) > (e.at, e.id)) \
-                   ORDER BY t.deleted, e.kind, e.namespace, e.name, e.id LIMIT $3";
-        let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
-                    JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
-                    ORDER BY x.at DESC, x.id DESC LIMIT 1) LEFT JOIN transitions b ON b.id = (SELECT x.id \
-                    FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY t.deleted, e.kind, e.namespace, e.name, e.id LIMIT $3";
         let mut arguments =
             vec![Arg::Int(application), Arg::Int(from.unwrap_or(Millis::MIN)), Arg::Int(RESOURCES)];
-        let sql = match at {
-            None => now,
+        let (state, others) = match at {
+            // Of one that was reported under several versions of its API the one counts that was reported of last.
+            None => (
+                "e.current".to_owned(),
+                " AND NOT EXISTS (SELECT 1 FROM entities o \
+                 WHERE o.application_id = e.application_id AND o.kind = e.kind AND o.name = e.name AND o.namespace = e.namespace \
+                 AND o.listing = e.listing AND (o.at, o.id) > (e.at, e.id))",
+            ),
             Some(at) => {
                 arguments.push(Arg::Int(at));
-                then
+                (last("$4"), "")
             }
         };
-        let rows = self.read().await?.rows(sql, &arguments).await?;
+        let sql = format!(
+            "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
+             COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
+             JOIN transitions t ON t.id = {state} LEFT JOIN transitions b ON b.id = {} \
+             WHERE e.application_id = $1 AND e.kind <> ''{others} ORDER BY t.deleted, e.kind, e.namespace, e.name, e.id LIMIT $3",
+            last("$2")
+        );
+        let rows = self.read().await?.rows_of(sql, &arguments).await?;
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {
             all.push(ResourceAt {
@@ -161,14 +159,16 @@ impl Store {
         (group, kind, namespace, name): (&str, &str, &str, &str),
         at: Millis,
     ) -> Result<Option<ManifestsAt>, StoreError> {
-        let sql = "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted, t.uid FROM entities e \
-                   JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $5 \
-                   ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                   WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC, t.id DESC";
+        let sql = format!(
+            "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted, t.uid FROM entities e \
+             JOIN transitions t ON t.id = {} \
+             WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC, t.id DESC",
+            last("$5")
+        );
         let arguments =
             [Arg::Int(application), Arg::Text(kind), Arg::Text(namespace), Arg::Text(name), Arg::Int(at)];
         let mut connection = self.read().await?;
-        for row in connection.rows(sql, &arguments).await? {
+        for row in connection.rows_of(sql, &arguments).await? {
             let api_version = row.text(0)?;
             if api_version.split_once('/').map_or("", |(group, _)| group) != group {
                 continue;
@@ -187,6 +187,13 @@ impl Store {
         }
         Ok(None)
     }
+}
+
+/// The last state of an entity `e` by a moment, which is a parameter.
+fn last(at: &str) -> String {
+    format!(
+        "(SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= {at} ORDER BY x.at DESC, x.id DESC LIMIT 1)"
+    )
 }
 
 /// Of the three columns of which the first is named.

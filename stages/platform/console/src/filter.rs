@@ -1,75 +1,8 @@
 //! What a list shows: the text and chips of its field, grouping, order and page. All of it stands in the address.
 
-use stages_platform_store::Term;
+use jiff::Timestamp;
+use stages_platform_store::{GroupBy, Selection, SortBy, Term};
 use url::form_urlencoded;
-
-/// What rows are put together by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Grouping {
-    /// Where they run.
-    #[default]
-    Environment,
-    /// Who reports them.
-    Runtime,
-    /// Their Argo CD project.
-    Project,
-    /// The product that they belong to.
-    Product,
-    /// Their health.
-    Health,
-    /// The same application in each environment.
-    Matrix,
-    /// Nothing.
-    None,
-}
-
-impl Grouping {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Environment,
-        Self::Matrix,
-        Self::Product,
-        Self::Runtime,
-        Self::Project,
-        Self::Health,
-        Self::None,
-    ];
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Environment => "environment",
-            Self::Runtime => "runtime",
-            Self::Project => "project",
-            Self::Product => "product",
-            Self::Health => "health",
-            Self::Matrix => "matrix",
-            Self::None => "none",
-        }
-    }
-}
-
-/// What rows are ordered by within their group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// What needs attention first.
-    #[default]
-    Attention,
-    /// By name.
-    Name,
-    /// The last deployed first.
-    Deployed,
-}
-
-impl Order {
-    pub(crate) const ALL: [Self; 3] = [Self::Attention, Self::Name, Self::Deployed];
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Attention => "attention",
-            Self::Name => "name",
-            Self::Deployed => "deployed",
-        }
-    }
-}
 
 /// What a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,9 +10,9 @@ pub struct Filter {
     /// The conditions.
     pub terms: Vec<Term>,
     /// The grouping.
-    pub grouping: Grouping,
+    pub grouping: GroupBy,
     /// The order.
-    pub order: Order,
+    pub order: SortBy,
     /// The page, from zero.
     pub page: u64,
 }
@@ -99,16 +32,27 @@ impl Filter {
                 "q" => filter.terms.extend(Term::read(&value)),
                 "group" => {
                     filter.grouping =
-                        Grouping::ALL.into_iter().find(|one| one.word() == value).unwrap_or_default();
+                        GroupBy::ALL.into_iter().find(|one| one.word() == value).unwrap_or_default();
                 }
                 "sort" => {
-                    filter.order = Order::ALL.into_iter().find(|one| one.word() == value).unwrap_or_default();
+                    filter.order =
+                        SortBy::ALL.into_iter().find(|one| one.word() == value).unwrap_or_default();
                 }
                 "page" => filter.page = value.parse().unwrap_or(0).min(100_000),
                 _ => {}
             }
         }
         filter
+    }
+
+    /// As the store is asked at this moment.
+    pub(crate) fn selection(&self, now: Timestamp) -> Selection {
+        let now = now.as_millisecond();
+        Selection {
+            conditions: self.terms.iter().map(|term| term.condition(now)).collect(),
+            group_by: self.grouping,
+            sort_by: self.order,
+        }
     }
 
     /// The text that its field holds beside the chips.
@@ -124,10 +68,10 @@ impl Filter {
         if !self.terms.is_empty() {
             query.append_pair("q", &self.terms.iter().map(Term::word).collect::<Vec<_>>().join(" "));
         }
-        if self.grouping != Grouping::default() {
+        if self.grouping != GroupBy::default() {
             query.append_pair("group", self.grouping.word());
         }
-        if self.order != Order::default() {
+        if self.order != SortBy::default() {
             query.append_pair("sort", self.order.word());
         }
         if self.page > 0 {

@@ -16,7 +16,7 @@ mod time;
 mod view;
 
 pub use console::{Console, OidcSignIn, Settings};
-pub use filter::{Filter, Grouping, Order};
+pub use filter::Filter;
 pub use fleet::{Changes, Fleet, Fleets, Side, Steps, Unavailable, Window};
 pub use installation::{Installation, Left};
 pub use routes::{Who, table};

@@ -8,7 +8,7 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stages_client::ACCEL_BUFFERING;
-use stages_platform_store::{Account, Link, Role, runtime_id};
+use stages_platform_store::{Account, GroupBy, Link, Role, runtime_id};
 use url::form_urlencoded;
 
 use super::form::Form;
@@ -251,7 +251,7 @@ pub(crate) async fn added_runtime(Path(name): Path<String>, request: SignedInReq
 /// resources by name.
 pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
     let (fleet, text) = (&request.session.fleet, request.value("q").to_lowercase());
-    let filter = Filter { grouping: crate::filter::Grouping::None, page: 0, ..Filter::parse(&request.form) };
+    let filter = Filter { grouping: GroupBy::Nothing, page: 0, ..Filter::parse(&request.form) };
     let resources = async {
         // What is too short is in everything.
         if text.len() < RESOURCE { Ok(Vec::new()) } else { fleet.resources(&text).await }

@@ -2,11 +2,11 @@
 
 use axum::extract::RawQuery;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use stages_platform_store::SavedView;
+use stages_platform_store::{GroupBy, SavedView};
 
 use super::handlers::{HandlerResult, value};
 use super::signed_in_request::SignedInRequest;
-use crate::filter::{Filter, Grouping};
+use crate::filter::Filter;
 use crate::page::link::with;
 use crate::page::{applications as page, matrix as matrix_page, views::Views};
 
@@ -28,7 +28,7 @@ pub(super) async fn listed(
 ) -> HandlerResult {
     let (saved, fleet) = (of(request).await?, &request.session.fleet);
     let views = Views { saved: &saved, refused };
-    if filter.grouping == Grouping::Matrix {
+    if filter.grouping == GroupBy::Application {
         let matrix = fleet.matrix(filter).await.map_err(|error| request.unavailable(&error))?;
         return Ok(request.shown(&matrix_page::page(filter, &matrix, &views, request.session.is_admin())));
     }

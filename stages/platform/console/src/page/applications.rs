@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use stages_platform_store::{Mistyped, Term};
+use stages_platform_store::{GroupBy, Mistyped, SortBy, Term};
 
 use super::link::with;
 use super::pieces::{change, command, counted, empty, health, number, person, sync, who};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
-use crate::filter::{Filter, Grouping, Order};
+use crate::filter::Filter;
 use crate::time::relative;
 use crate::view::application::ApplicationRow;
 use crate::view::listing::Listing;
@@ -50,12 +50,12 @@ pub(crate) fn bar(path: &str, filter: &Filter, grouped: bool) -> Markup {
             }
             @if grouped {
                 label.select { "Group: " select name="group" {
-                    @for one in Grouping::ALL {
+                    @for one in GroupBy::ALL {
                         option value=(one.word()) selected[one == filter.grouping] { (one.word()) }
                     }
                 } }
                 label.select { "Sort: " select name="sort" {
-                    @for one in Order::ALL {
+                    @for one in SortBy::ALL {
                         option value=(one.word()) selected[one == filter.order] { (one.word()) }
                     }
                 } }
@@ -138,7 +138,7 @@ fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
             tbody {
                 @for (index, row) in listing.rows.iter().enumerate() {
                     @let before = index.checked_sub(1).and_then(|before| listing.rows.get(before));
-                    @if filter.grouping != Grouping::None && before.is_none_or(|before| before.group != row.group) {
+                    @if filter.grouping != GroupBy::Nothing && before.is_none_or(|before| before.group != row.group) {
                         @let count = listing.groups.iter().find(|one| one.name == row.group).map_or(0, |one| one.count);
                         tr.group data-part={"group/" (row.group)} { th scope="rowgroup" colspan="7" { (group(filter.grouping, &row.group)) " · " (number(count)) } }
                     }
@@ -150,11 +150,11 @@ fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
 }
 
 /// A group, or what its rows have none of.
-fn group(grouping: Grouping, name: &str) -> &str {
+fn group(grouping: GroupBy, name: &str) -> &str {
     match grouping {
-        Grouping::Environment if name.is_empty() => "no environment",
-        Grouping::Project if name.is_empty() => "no project",
-        Grouping::Product if name.is_empty() => "no product",
+        GroupBy::Environment if name.is_empty() => "no environment",
+        GroupBy::Project if name.is_empty() => "no project",
+        GroupBy::Product if name.is_empty() => "no product",
         _ => name,
     }
 }

@@ -1,14 +1,14 @@
 //! The same application in each environment: what runs where, and where it is another version.
 
 use maud::{Markup, html};
-use stages_platform_store::Term;
+use stages_platform_store::{GroupBy, Term};
 
 use super::applications::{bar, mistyped, nothing, pager};
 use super::link::with;
 use super::pieces::{counted, health, number, short, sync};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
-use crate::filter::{Filter, Grouping};
+use crate::filter::Filter;
 use crate::view::application::ApplicationRow;
 use crate::view::matrix::{Matrix, MatrixRow};
 use crate::view::state::SyncStatus;
@@ -101,5 +101,5 @@ fn application(filter: &Filter, row: &ApplicationRow, is_one_of_many: bool) -> M
 fn of(row: &MatrixRow, environment: Option<&str>) -> String {
     let mut terms = vec![Term::Text(row.name.clone())];
     terms.extend(environment.map(|name| Term::Environment(vec![name.to_owned()])));
-    with("/applications", &Filter { terms, grouping: Grouping::None, ..Filter::default() }.query())
+    with("/applications", &Filter { terms, grouping: GroupBy::Nothing, ..Filter::default() }.query())
 }

@@ -11,7 +11,6 @@ mod object;
 mod problems;
 mod remembered;
 mod rows;
-mod selection;
 mod shipping;
 
 use std::sync::Arc;
@@ -95,7 +94,7 @@ impl SeenFleet {
 #[async_trait]
 impl Fleet for SeenFleet {
     async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable> {
-        let selection = selection::of(filter, self.now());
+        let selection = filter.selection(self.now());
         let limit = u32::try_from(Filter::PAGE).unwrap_or(u32::MAX);
         let skip = filter.page.saturating_mul(Filter::PAGE);
         let mut page = self.store.list(&self.view, &selection, skip, limit).await.map_err(Unavailable::by)?;
@@ -113,7 +112,7 @@ impl Fleet for SeenFleet {
     }
 
     async fn matrix(&self, filter: &Filter) -> Result<Matrix, Unavailable> {
-        let selection = selection::of(filter, self.now());
+        let selection = filter.selection(self.now());
         let limit = u32::try_from(Filter::NAMES).unwrap_or(u32::MAX);
         let skip = filter.page.saturating_mul(Filter::NAMES);
         let mut page =
@@ -133,7 +132,7 @@ impl Fleet for SeenFleet {
     }
 
     async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
-        let selection = selection::of(filter, self.now());
+        let selection = filter.selection(self.now());
         let position =
             self.store.position(&self.view, &selection, &rows::name(id)).await.map_err(Unavailable::by)?;
         Ok(Neighbours {
@@ -203,7 +202,7 @@ impl Fleet for SeenFleet {
     }
 
     async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable> {
-        let selection = selection::of(filter, self.now());
+        let selection = filter.selection(self.now());
         shipping::read(&self.store, &self.view, &selection, days, self.now()).await.map_err(Unavailable::by)
     }
 
@@ -244,7 +243,7 @@ impl Fleet for SeenFleet {
     }
 
     async fn deployments(&self, filter: &Filter) -> Result<(Vec<Deployment>, bool), Unavailable> {
-        let selection = selection::of(filter, self.now());
+        let selection = filter.selection(self.now());
         let skip = filter.page.saturating_mul(ROWS.into());
         // One more says whether there are more.
         let found = self.store.deployments_of(&self.view, &selection, skip, ROWS + 1).await;

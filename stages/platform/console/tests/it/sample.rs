@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
-    DriftedResource, FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource,
-    Mover, Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
+    DriftedResource, FileDiff, Filter, Fleet, Fleets, Health, ImageChange, Life, ManifestSource, Mover,
+    Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
 };
-use stages_platform_store::{ApplicationName, Pods, Shipped, Term, View};
+use stages_platform_store::{ApplicationName, GroupBy, Pods, Shipped, Term, View};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -121,7 +121,7 @@ impl Sample {
         rows
     }
 
-    fn row(&self, index: usize, grouping: Grouping) -> ApplicationRow {
+    fn row(&self, index: usize, grouping: GroupBy) -> ApplicationRow {
         let name = NAMES[index % NAMES.len()];
         let environment = if index < NAMES.len() { "production" } else { "staging" };
         let runtime = ["eu-1", "us-1", "ap-1"][index % 3];
@@ -135,10 +135,10 @@ impl Sample {
         };
         let sync = if index % 7 == 3 { SyncStatus::OutOfSync } else { SyncStatus::Synced };
         let group = match grouping {
-            Grouping::Environment => environment,
-            Grouping::Runtime => runtime,
-            Grouping::Health => health.word(),
-            Grouping::Matrix => name,
+            GroupBy::Environment => environment,
+            GroupBy::Runtime => runtime,
+            GroupBy::Health => health.word(),
+            GroupBy::Application => name,
             _ => "shop",
         };
         let minutes = [4, 12, 60, 180, 1_500, 2_900, 8_700][index % 7];

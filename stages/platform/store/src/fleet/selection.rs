@@ -28,6 +28,33 @@ pub enum GroupBy {
     Nothing,
 }
 
+impl GroupBy {
+    /// Each, as people choose among them.
+    pub const ALL: [Self; 7] = [
+        Self::Environment,
+        Self::Application,
+        Self::Product,
+        Self::Runtime,
+        Self::Project,
+        Self::Health,
+        Self::Nothing,
+    ];
+
+    /// Its word in an address and on a page.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Environment => "environment",
+            Self::Runtime => "runtime",
+            Self::Project => "project",
+            Self::Product => "product",
+            Self::Health => "health",
+            Self::Application => "matrix",
+            Self::Nothing => "none",
+        }
+    }
+}
+
 /// What rows are ordered by within their group; groups stand by their most urgent row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortBy {
@@ -38,6 +65,21 @@ pub enum SortBy {
     Name,
     /// The last deployed first.
     Deployed,
+}
+
+impl SortBy {
+    /// Each, as people choose among them.
+    pub const ALL: [Self; 3] = [Self::Attention, Self::Name, Self::Deployed];
+
+    /// Its word in an address and on a page.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Attention => "attention",
+            Self::Name => "name",
+            Self::Deployed => "deployed",
+        }
+    }
 }
 
 /// Which applications, and in which order.

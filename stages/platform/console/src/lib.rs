@@ -27,7 +27,7 @@ pub use view::application::{
     Problem, Span, Transition,
 };
 pub use view::cluster::ClusterRow;
-pub use view::commit::{BroughtCommit, CommitFiles, FileDiff, MadeFrom};
+pub use view::commit::{BroughtCommit, CommitFiles, MadeFrom};
 pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 pub use view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 pub use view::listing::{Group, Listing, Neighbours};

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 use percent_encoding::utf8_percent_encode;
+use stages_platform_store::FileDiff;
 
 use super::application::{Asked, Tab};
 use super::diff;
@@ -11,7 +12,7 @@ use super::pieces::{empty, first_line, person, plain, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
-use crate::view::commit::{BroughtCommit, CommitFiles, FileDiff, MadeFrom};
+use crate::view::commit::{BroughtCommit, CommitFiles, MadeFrom};
 
 /// Where that is shown; the timeline that it was opened from stays in the address.
 pub(crate) fn link(asked: &Asked, began: i64, revision: &str) -> String {

@@ -4,7 +4,7 @@ use stages_platform_store::{CommitOf, SourceChange, Store, StoreError, View};
 
 use super::rows;
 use crate::view::application::{ApplicationId, Change};
-use crate::view::commit::{BroughtCommit, CommitFiles, FileDiff};
+use crate::view::commit::{BroughtCommit, CommitFiles};
 
 pub(super) async fn read(
     store: &Store,
@@ -35,13 +35,6 @@ fn of(sources: Vec<SourceChange>, revision: &str) -> Option<BroughtCommit> {
             older,
         });
         paths.retain(|path| diffs.iter().all(|told| told.path != *path));
-        let diff = |one: stages_platform_store::FileDiff| FileDiff {
-            path: one.path,
-            text: one.text,
-            untold: one.untold,
-            cut: one.cut,
-        };
-        let diffs = diffs.into_iter().map(diff).collect();
         of.sources.push(CommitFiles { repository, diffs, paths, more_paths });
     }
     found

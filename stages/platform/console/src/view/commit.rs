@@ -1,5 +1,7 @@
 //! A commit that a deployment brought, with what it changed in the files of its application.
 
+use stages_platform_store::FileDiff;
+
 use super::application::Change;
 
 /// A commit of a deployment.
@@ -37,17 +39,4 @@ pub struct CommitFiles {
     pub paths: Vec<String>,
     /// How many more there are.
     pub more_paths: u64,
-}
-
-/// What differs in one file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FileDiff {
-    /// The file.
-    pub path: String,
-    /// A unified diff without its head.
-    pub text: String,
-    /// A word for why there is none.
-    pub untold: String,
-    /// There is more of it.
-    pub cut: bool,
 }

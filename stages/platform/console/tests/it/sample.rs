@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
-    DriftedResource, FileDiff, Filter, Fleet, Fleets, Health, ImageChange, Life, ManifestSource, Mover,
-    Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
+    DriftedResource, Filter, Fleet, Fleets, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
+    Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
 };
-use stages_platform_store::{ApplicationName, GroupBy, Pods, Shipped, Term, View};
+use stages_platform_store::{ApplicationName, FileDiff, GroupBy, Pods, Shipped, Term, View};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [

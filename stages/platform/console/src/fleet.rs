@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use stages_platform_store::View;
+use stages_platform_store::{ApplicationName, Position, View};
 use tokio::sync::watch;
 
 use crate::filter::Filter;
-use crate::view::application::{Application, ApplicationId};
+use crate::view::application::Application;
 use crate::view::cluster::ClusterRow;
 use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
-use crate::view::listing::{Listing, Neighbours};
+use crate::view::listing::Listing;
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, Refused, RuntimeRow};
@@ -111,12 +111,12 @@ pub trait Fleet: Send + Sync + 'static {
     async fn matrix(&self, filter: &Filter) -> Result<Matrix, Unavailable>;
 
     /// Where an application stands within a filter.
-    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable>;
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationName) -> Result<Position, Unavailable>;
 
     /// Everything about an application, its resources as of the end of the interval.
     async fn application(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         window: Window,
     ) -> Result<Option<Application>, Unavailable>;
 
@@ -124,7 +124,7 @@ pub trait Fleet: Send + Sync + 'static {
     /// is not known.
     async fn deployed(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         since: Timestamp,
     ) -> Result<Option<Vec<Deployment>>, Unavailable>;
 
@@ -132,7 +132,7 @@ pub trait Fleet: Send + Sync + 'static {
     /// known.
     async fn commit(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         began: i64,
         revision: &str,
     ) -> Result<Option<BroughtCommit>, Unavailable>;
@@ -140,7 +140,7 @@ pub trait Fleet: Send + Sync + 'static {
     /// A resource's manifest as it was at a moment: JSON; `None`: there was none.
     async fn manifest(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         resource: &ResourceKey,
         side: Side,
         at: Timestamp,

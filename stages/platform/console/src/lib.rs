@@ -23,14 +23,14 @@ pub use routes::{Who, table};
 pub use session::link::SignInLink;
 pub use stored::StoredFleet;
 pub use view::application::{
-    Application, ApplicationId, ApplicationRow, Cause, Change, Drift, DriftedResource, Life, ManifestSource,
-    Problem, Span, Transition,
+    Application, ApplicationRow, Cause, Change, Drift, DriftedResource, Life, ManifestSource, Problem, Span,
+    Transition,
 };
 pub use view::cluster::ClusterRow;
 pub use view::commit::{BroughtCommit, CommitFiles, MadeFrom};
 pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 pub use view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
-pub use view::listing::{Group, Listing, Neighbours};
+pub use view::listing::{Group, Listing};
 pub use view::matrix::{Matrix, MatrixRow};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};
 pub use view::runtime::{Added, Refused, RuntimeProblem, RuntimeRole, RuntimeRow};

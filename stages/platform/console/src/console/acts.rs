@@ -1,17 +1,17 @@
 //! What whoever looks may do to an application, by the rules that its runtime will ask about.
 
-use stages_platform_store::{Action, Entity, StoreError, Subject};
+use stages_platform_store::{Action, ApplicationName, Entity, StoreError, Subject};
 
 use super::{Console, Session};
 use crate::page::acts::{Acts, is_of_workflows};
-use crate::view::application::{Application, ApplicationId};
+use crate::view::application::Application;
 use crate::view::resource::ResourceKey;
 
 /// `resource` is the one that is looked at: workflows are asked about by their namespace, as the runtime does.
 pub(super) async fn of(
     console: &Console,
     session: &Session,
-    id: &ApplicationId,
+    id: &ApplicationName,
     application: &Application,
     resource: Option<&ResourceKey>,
 ) -> Result<Acts, StoreError> {

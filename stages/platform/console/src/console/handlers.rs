@@ -19,7 +19,7 @@ use crate::filter::Filter;
 use crate::fleet::{Side, Steps, Unavailable, Window};
 use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
-use crate::page::link::with;
+use crate::page::link::{application_path, with};
 use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
@@ -268,7 +268,7 @@ pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
             li role="presentation" { a role="option" href=(with("/applications", &view.query)) tabindex="-1" { (view.name) " " span.mute { "view" } } }
         }
         @for row in listing.rows.iter().take(8) {
-            li role="presentation" { a role="option" href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
+            li role="presentation" { a role="option" href=(application_path(&row.id)) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
         }
         @for one in resources.take(4) {
             li role="presentation" { a role="option" href=(page::resources::link(one)) tabindex="-1" {

@@ -24,7 +24,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use stages_client::OwnCookie;
-use stages_platform_store::{Access, Retention, Role, Store};
+use stages_platform_store::{Access, ApplicationName, Retention, Role, Store};
 use url::{Url, form_urlencoded};
 
 use crate::fleet::{Fleet, Fleets, Unavailable};
@@ -35,7 +35,6 @@ use crate::session::link::{self, SignInLink};
 use crate::session::password::Passwords;
 use crate::session::throttle::Throttle;
 use crate::session::token;
-use crate::view::application::ApplicationId;
 
 pub use oidc::OidcSignIn;
 
@@ -162,9 +161,9 @@ impl Console {
         &self,
         session: &Session,
         (runtime, namespace, name): (String, String, String),
-    ) -> Result<ApplicationId, Unavailable> {
+    ) -> Result<ApplicationName, Unavailable> {
         let called = self.store().seen_runtime(&session.access, &runtime).await.map_err(Unavailable::by)?;
-        Ok(ApplicationId { runtime: called.unwrap_or(runtime), namespace, name })
+        Ok(ApplicationName { runtime: called.unwrap_or(runtime), namespace, name })
     }
 
     fn store(&self) -> &Store {

@@ -3,10 +3,11 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use stages_platform_store::{ApplicationName, Position};
 use url::form_urlencoded;
 
 use super::acts::Acts;
-use super::link::with;
+use super::link::{application_key, application_path, with};
 use super::parts::Parts;
 use super::pieces::{counted, empty, first_line, health, name, number, plain, prose, short, sync};
 use super::shell::{Page, Section};
@@ -14,8 +15,7 @@ use super::{cure, diff, drift, events, files, strip, timeline, tree};
 use crate::filter::Filter;
 use crate::fleet::{Side, Steps, Window};
 use crate::time::{absolute, ago, in_sentence, lasting, relative, since, when};
-use crate::view::application::{Application, ApplicationId};
-use crate::view::listing::Neighbours;
+use crate::view::application::Application;
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
 
@@ -84,7 +84,7 @@ const RANGES: [(i64, &str); 6] =
 /// What of an application is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) id: ApplicationId,
+    pub(crate) id: ApplicationName,
     pub(crate) tab: Tab,
     /// Milliseconds.
     pub(crate) from: Option<i64>,
@@ -99,7 +99,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn parse(id: ApplicationId, query: &str) -> Self {
+    pub(crate) fn parse(id: ApplicationName, query: &str) -> Self {
         let value = |name: &str| {
             form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
         };
@@ -146,7 +146,7 @@ impl Asked {
     }
 
     pub(crate) fn link(&self) -> String {
-        with(&self.id.path(), &self.query())
+        with(&application_path(&self.id), &self.query())
     }
 
     pub(crate) fn query(&self) -> String {
@@ -201,7 +201,7 @@ pub(crate) fn page(
     asked: &Asked,
     application: &Application,
     interval: &Interval,
-    neighbours: &Neighbours,
+    neighbours: &Position,
     acts: &Acts,
     now: Timestamp,
 ) -> Page {
@@ -213,7 +213,7 @@ pub(crate) fn page(
     }
 }
 
-fn bar(asked: &Asked, neighbours: &Neighbours) -> Markup {
+fn bar(asked: &Asked, neighbours: &Position) -> Markup {
     let query = asked.filter.query();
     let terms: Vec<String> = asked
         .filter
@@ -224,7 +224,7 @@ fn bar(asked: &Asked, neighbours: &Neighbours) -> Markup {
             None => term.word(),
         })
         .collect();
-    let neighbour = |id: &ApplicationId| {
+    let neighbour = |id: &ApplicationName| {
         Asked { id: id.clone(), from: None, to: None, resource: None, ..asked.clone() }.link()
     };
     html! {
@@ -265,7 +265,7 @@ fn body(
         _ => 0,
     };
     html! {
-        div.title data-key={"title/" (row.id.tail())} data-application=(row.id.tail())
+        div.title data-key={"title/" (application_key(&row.id))} data-application=(application_key(&row.id))
             data-runtime=(row.id.runtime) data-namespace=(row.id.namespace) data-name=(row.id.name) {
             (health(row.health))
             h1 { (row.id.name) }
@@ -544,7 +544,7 @@ pub(crate) fn first_changed(resources: &[Resource]) -> Option<ResourceKey> {
 }
 
 /// What to say of an application that was never reported, or that whoever looks may not see: which of both is not told.
-pub(crate) fn unknown(id: &ApplicationId, is_admin: bool) -> Page {
+pub(crate) fn unknown(id: &ApplicationName, is_admin: bool) -> Page {
     Page {
         title: "Not known".to_owned(),
         section: Section::Applications,

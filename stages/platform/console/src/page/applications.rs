@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use stages_platform_store::{GroupBy, Mistyped, SortBy, Term};
 
-use super::link::with;
+use super::link::{application_key, application_path, with};
 use super::pieces::{change, command, counted, empty, health, number, person, sync, who};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
@@ -160,11 +160,11 @@ fn group(grouping: GroupBy, name: &str) -> &str {
 }
 
 fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
-    let id = row.id.tail();
+    let id = application_key(&row.id);
     html! {
         tr data-key=(id) data-row data-preview={"/preview/" (id)} data-state={(row.health.word()) " and " (row.sync.word())} {
             td.states { (health(row.health)) " " (sync(row.sync)) }
-            td.what { a href=(with(&row.id.path(), &filter.query())) { (row.id.name) } @if let Some(one) = &row.change { (who(one)) } }
+            td.what { a href=(with(&application_path(&row.id), &filter.query())) { (row.id.name) } @if let Some(one) = &row.change { (who(one)) } }
             td.narrow-away.mute { (row.id.runtime) }
             td.narrow-away.version { code { (row.version.as_deref().unwrap_or("")) } }
             td.narrow-away.change { @if let Some(one) = &row.change { div.one-line { (change(one)) } } }

@@ -7,7 +7,7 @@ use stages_platform_store::FileDiff;
 
 use super::application::{Asked, Tab};
 use super::diff;
-use super::link::{SEGMENT, with};
+use super::link::{SEGMENT, application_key, application_path, with};
 use super::pieces::{empty, first_line, person, plain, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
@@ -16,7 +16,8 @@ use crate::view::commit::{BroughtCommit, CommitFiles, MadeFrom};
 
 /// Where that is shown; the timeline that it was opened from stays in the address.
 pub(crate) fn link(asked: &Asked, began: i64, revision: &str) -> String {
-    let path = format!("{}/commits/{began}/{}", asked.id.path(), utf8_percent_encode(revision, SEGMENT));
+    let path =
+        format!("{}/commits/{began}/{}", application_path(&asked.id), utf8_percent_encode(revision, SEGMENT));
     with(&path, &asked.query())
 }
 
@@ -61,7 +62,7 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
     let mut room = diff::LINES;
     let provided = commit.sources.iter().find_map(|source| commit_link(&source.repository, &change.revision));
     html! {
-        div.title data-key={"title/" (asked.id.tail())} data-application=(asked.id.tail()) {
+        div.title data-key={"title/" (application_key(&asked.id))} data-application=(application_key(&asked.id)) {
             h1 { bdi { (plain(title)) } }
             span.tag { @match provided {
                 Some(provided) => a href=(provided) rel="noreferrer" title=(change.revision) { code { (revision) } },

@@ -47,9 +47,10 @@ fn version(ImageChange { name, after, .. }: &ImageChange) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use stages_platform_store::ApplicationName;
 
     use super::*;
-    use crate::view::application::{ApplicationId, Change};
+    use crate::view::application::Change;
     use crate::view::deployment::Outcome;
 
     #[test]
@@ -68,7 +69,7 @@ mod tests {
             before: None,
             after: if number == 0 { String::new() } else { format!("1.{number}") },
         };
-        let id = ApplicationId { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
+        let id = ApplicationName { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
         let one = |at: i64, message: &str, images: usize| Deployment {
             application: id.clone(),
             at: Timestamp::from_millisecond(at).unwrap(),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::applications::{bar, mistyped};
-use super::link::with;
+use super::link::{application_key, application_path, with};
 use super::pieces::{change, empty, outcome, person, who};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
@@ -59,10 +59,10 @@ fn table(deployments: &[Deployment], now: Timestamp) -> Markup {
                     @for one in deployments {
                         @let at = one.at.as_millisecond();
                         @let end = one.finished.unwrap_or(now);
-                        tr data-key={"deployment/" (one.application.tail()) "/" (at)} data-row {
+                        tr data-key={"deployment/" (application_key(&one.application)) "/" (at)} data-row {
                             td.states { (outcome(one.outcome)) }
                             td.mute { (absolute(one.at)) }
-                            td.what { a href={(one.application.path()) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } (who(&one.change)) }
+                            td.what { a href={(application_path(&one.application)) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } (who(&one.change)) }
                             td.mute.narrow-away { (one.application.runtime) }
                             td.change.narrow-away { div.one-line { (change(&one.change)) } }
                             td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }

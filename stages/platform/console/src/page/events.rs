@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 
 use super::application::{Asked, Tab};
+use super::link::{application_key, application_path};
 use super::pieces::empty;
 use crate::view::application::Application;
 use crate::view::resource::ResourceKey;
@@ -19,7 +20,7 @@ pub(super) fn tab(asked: &Asked, application: &Application) -> Markup {
     let title = if kind.is_empty() { application.row.id.name.clone() } else { format!("{kind}/{name}") };
     html! {
         (choice(asked, application))
-        section.panel.list.asked aria-label={"Events of " (title)} data-kept={"events/" (application.row.id.tail()) "/" (title) "/" (namespace)}
+        section.panel.list.asked aria-label={"Events of " (title)} data-kept={"events/" (application_key(&application.row.id)) "/" (title) "/" (namespace)}
             data-events data-title=(title) data-group=(group) data-kind=(kind) data-within=(namespace) data-of=(name) {
             noscript { p.mute.pad { "Events are asked of the runtime by a script." } }
         }
@@ -30,7 +31,7 @@ pub(super) fn tab(asked: &Asked, application: &Application) -> Markup {
 fn choice(asked: &Asked, application: &Application) -> Markup {
     let kept = Asked { tab: Tab::Events, resource: None, ..asked.clone() }.query();
     html! {
-        form.question action=(asked.id.path()) {
+        form.question action=(application_path(&asked.id)) {
             @for (name, value) in form_urlencoded::parse(kept.as_bytes()) { input type="hidden" name=(name) value=(value); }
             label for="of" { "Events of" }
             select #of name="r" {

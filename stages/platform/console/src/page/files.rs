@@ -6,7 +6,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::acts::Acts;
 use super::application::Asked;
-use super::link::SEGMENT;
+use super::link::{SEGMENT, application_key};
 use super::pieces::empty;
 use super::provider::{host, project};
 use crate::view::application::Application;
@@ -28,7 +28,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, acts: &Acts) -> Mark
     html! {
         @for (number, (source, host, project)) in known.iter().enumerate() {
             @let title = if number > 0 { format!("{project} ({})", number + 1) } else { project.clone() };
-            section.asked aria-label={"Files of " (title)} data-title=(title) data-kept={"files/" (application.row.id.tail()) "/" (source.repository) "/" (source.path) "@" (source.revision) "/" (number)}
+            section.asked aria-label={"Files of " (title)} data-title=(title) data-kept={"files/" (application_key(&application.row.id)) "/" (source.repository) "/" (source.path) "@" (source.revision) "/" (number)}
                 data-files data-host=(host) data-repository=(project) data-path=(source.path.trim_matches('/')) data-revision=(source.revision)
                 data-settings={"/settings/git?runtime=" (utf8_percent_encode(runtime, SEGMENT))} data-why=[why.as_ref()] {
                 noscript { p.mute.pad { "Files are asked of the runtime by a script." } }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::clusters;
+use super::link::{application_key, application_path};
 use super::pieces::{counted, empty, health, number, plain};
 use super::runtimes::{lines, no_application};
 use super::shell::{Page, Section, find_bar};
@@ -90,32 +91,36 @@ fn line(need: &Need, now: Timestamp) -> Markup {
         Subject::Unhealthy(id, ..)
         | Subject::SyncFailed(id, _)
         | Subject::OutOfSync(id, _)
-        | Subject::Unknown(id, _) => id.tail(),
+        | Subject::Unknown(id, _) => application_key(id),
         Subject::Silent(name) | Subject::Troubled(name) => format!("runtime/{name}"),
     };
     let (glyph, name, place, open, act) = match &need.subject {
-        Subject::Unhealthy(id, place, state) => {
-            (health(*state), &id.name, place.clone(), format!("{}?tab=compare", id.path()), "Compare")
-        }
+        Subject::Unhealthy(id, place, state) => (
+            health(*state),
+            &id.name,
+            place.clone(),
+            format!("{}?tab=compare", application_path(id)),
+            "Compare",
+        ),
         Subject::SyncFailed(id, place) => (
             html! { span.glyph.bad role="img" aria-label="Sync failed" title="Sync failed" { "✕" } },
             &id.name,
             place.clone(),
-            format!("{}?tab=errors", id.path()),
+            format!("{}?tab=errors", application_path(id)),
             "Errors",
         ),
         Subject::Unknown(id, place) => (
             html! { span.glyph.still role="img" aria-label="Unknown" title="Unknown" { "?" } },
             &id.name,
             place.clone(),
-            format!("{}?tab=errors", id.path()),
+            format!("{}?tab=errors", application_path(id)),
             "Errors",
         ),
         Subject::OutOfSync(id, place) => (
             html! { span.glyph.warn role="img" aria-label="Out of sync" title="Out of sync" { "≠" } },
             &id.name,
             place.clone(),
-            format!("{}?tab=drift", id.path()),
+            format!("{}?tab=drift", application_path(id)),
             "Show drift",
         ),
         Subject::Silent(name) => (
@@ -155,8 +160,8 @@ fn movers(movers: &[Mover]) -> Markup {
             } }
             tbody {
                 @for one in movers {
-                    tr data-key={"mover/" (one.application.tail())} data-row data-application=(one.application.tail()) {
-                        td.what { a href={(one.application.path()) "?tab=timeline"} { (one.application.name) } }
+                    tr data-key={"mover/" (application_key(&one.application))} data-row data-application=(application_key(&one.application)) {
+                        td.what { a href={(application_path(&one.application)) "?tab=timeline"} { (one.application.name) } }
                         td.mute.narrow-away { (one.application.runtime) }
                         td.number { (number(one.deployments)) }
                         td.number { @if one.failed > 0 { span.bad { (number(one.failed)) } } @else { span.mute { "0" } } }

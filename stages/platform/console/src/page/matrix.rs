@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use stages_platform_store::{GroupBy, Term};
 
 use super::applications::{bar, mistyped, nothing, pager};
-use super::link::with;
+use super::link::{application_key, application_path, with};
 use super::pieces::{counted, health, number, short, sync};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
@@ -89,7 +89,7 @@ fn version(row: &ApplicationRow) -> String {
 
 fn application(filter: &Filter, row: &ApplicationRow, is_one_of_many: bool) -> Markup {
     html! {
-        a.cell href=(with(&row.id.path(), &filter.query())) data-application=(row.id.tail()) title={(row.id.name) " · " (row.id.runtime)} {
+        a.cell href=(with(&application_path(&row.id), &filter.query())) data-application=(application_key(&row.id)) title={(row.id.name) " · " (row.id.runtime)} {
             (health(row.health)) " " code { (version(row)) }
             @if row.sync == SyncStatus::OutOfSync { " " (sync(row.sync)) }
             @if is_one_of_many { " " span.mute { (row.id.runtime) } }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::link::application_path;
 use super::pieces::{first_line, health, name, outcome, plain, short};
 use super::strip;
 use crate::time::{clock, relative, since};
@@ -61,8 +62,8 @@ pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
             } }
         }
         p.acts {
-            a.button href=(row.id.path()) { "Open " kbd aria-hidden="true" { "↵" } }
-            a.button href={(row.id.path()) "?tab=compare"} { "Compare" }
+            a.button href=(application_path(&row.id)) { "Open " kbd aria-hidden="true" { "↵" } }
+            a.button href={(application_path(&row.id)) "?tab=compare"} { "Compare" }
         }
     }
 }

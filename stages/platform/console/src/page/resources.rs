@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::link::{application_key, application_path};
 use super::pieces::{empty, health, sync};
 use super::shell::{Page, Section, search_bar};
 use crate::time::{absolute, relative};
@@ -17,7 +18,7 @@ pub(crate) fn page(text: &str, found: &[ResourceRow], now: Timestamp) -> Page {
 pub(crate) fn link(one: &ResourceRow) -> String {
     let key = one.resource.key.to_string();
     let key = percent_encoding::utf8_percent_encode(&key, super::link::SEGMENT);
-    format!("{}?tab=resources&r={key}", one.application.path())
+    format!("{}?tab=resources&r={key}", application_path(&one.application))
 }
 
 fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
@@ -44,11 +45,11 @@ fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
                 tbody {
                     @for one in found {
                         @let key = &one.resource.key;
-                        tr data-key={(one.application.tail()) "/" (key)} data-row {
+                        tr data-key={(application_key(&one.application)) "/" (key)} data-row {
                             td.states { @if let Some(state) = one.resource.health { (health(state)) } " " (sync(one.resource.sync)) }
                             td.what { a href=(link(one)) { span.mute { (key.kind) "/" } (key.name) } }
                             td.mute.narrow-away { (key.namespace) }
-                            td { a href=(one.application.path()) { (one.application.name) } }
+                            td { a href=(application_path(&one.application)) { (one.application.name) } }
                             td.mute.narrow-away { (one.application.runtime) }
                             td.number.mute { @if let Some(at) = one.gone { span.warn { "gone " (absolute(at)) } } @else { (relative(one.resource.since, now)) } }
                         }

@@ -5,12 +5,11 @@ use maud::{Markup, html};
 use stages_platform_store::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};
 
 use super::applications::bar;
-use super::link::with;
+use super::link::{application_key, application_path, with};
 use super::pieces::{counted, empty, number, outcome, short};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting};
-use crate::view::application::ApplicationId;
 use crate::view::deployment::Outcome;
 use crate::view::shipping::{Shipping, Trend};
 
@@ -226,11 +225,7 @@ fn body(filter: &Filter, shipping: &Shipping, chosen: Figure) -> Markup {
 }
 
 fn row(one: &Shipped, figure: Figure) -> Markup {
-    let id = ApplicationId {
-        runtime: one.application.runtime.clone(),
-        namespace: one.application.namespace.clone(),
-        name: one.application.name.clone(),
-    };
+    let id = &one.application;
     let state = if one.succeeded { Outcome::Succeeded } else { Outcome::Failed };
     let end = one.restored_at.or(one.failed_at).unwrap_or(one.finished_at).max(one.finished_at);
     let said = match figure {
@@ -243,10 +238,10 @@ fn row(one: &Shipped, figure: Figure) -> Markup {
         Figure::TimeToRestore => one.time_to_restore().map(span),
     };
     html! {
-        tr data-key={"shipped/" (id.tail()) "/" (one.started_at)} data-row {
+        tr data-key={"shipped/" (application_key(id)) "/" (one.started_at)} data-row {
             td.states { (outcome(state)) }
             td.mute { (absolute(moment(one.finished_at))) }
-            td.what { a href={(id.path()) "?tab=compare&from=" (one.started_at - 1_000) "&to=" (end)} { (id.name) } }
+            td.what { a href={(application_path(id)) "?tab=compare&from=" (one.started_at - 1_000) "&to=" (end)} { (id.name) } }
             td.mute.narrow-away { (id.runtime) }
             td.narrow-away { code.faint title=(one.revision) { (short(&one.revision)) } }
             td.number { @match said { Some(said) => { (said) }, None => { span.warn { "not over" } }, } }

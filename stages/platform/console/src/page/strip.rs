@@ -146,8 +146,10 @@ pub(crate) fn small(life: &Life) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use stages_platform_store::ApplicationName;
+
     use super::*;
-    use crate::view::application::{ApplicationId, Change};
+    use crate::view::application::Change;
     use crate::view::deployment::{Deployment, Outcome};
 
     #[test]
@@ -155,7 +157,7 @@ mod tests {
         let of = |at: i64| Timestamp::from_second(at).unwrap();
         let (runtime, namespace) = ("prod".to_owned(), "argocd".to_owned());
         let failed = Deployment {
-            application: ApplicationId { runtime, namespace, name: "shop".to_owned() },
+            application: ApplicationName { runtime, namespace, name: "shop".to_owned() },
             at: of(100),
             finished: Some(of(110)),
             change: Change { revision: "1.2.3".to_owned(), ..Change::default() },

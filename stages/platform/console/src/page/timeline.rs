@@ -162,14 +162,15 @@ fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: 
 
 #[cfg(test)]
 mod tests {
+    use stages_platform_store::ApplicationName;
+
     use super::*;
-    use crate::view::application::ApplicationId;
 
     #[test]
     fn a_day_is_offered_as_the_way_to_less_where_more_than_that_is_shown() {
         for (query, is_offered) in [("", true), ("days=2", true), ("days=1", false), ("hours=1", false)] {
             let id =
-                ApplicationId { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
+                ApplicationName { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
             let told = cut(&Asked::parse(id, query), "drifted").into_string();
             assert!(told.contains("More drifted in this time than stands here"), "{told}");
             assert_eq!(told.contains("Show 24 hours"), is_offered, "{query}: {told}");

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use stages_client::manifest_sources;
 use stages_platform_store::{
-    DriftOf, FleetDeployment, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt, ResourceAt,
-    SourceChange, StateOf, StepOf, Store, StoreError, View,
+    ApplicationName, DriftOf, FleetDeployment, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt,
+    ResourceAt, SourceChange, StateOf, StepOf, Store, StoreError, View,
 };
 
 use super::as_of::HealthAt;
@@ -15,7 +15,7 @@ use super::drifted::Comparisons;
 use super::object::{Condition, Entry, Object, Synced};
 use super::{as_of, drifts, errors, rows};
 use crate::fleet::{Steps, Window};
-use crate::view::application::{Application, ApplicationId, Life, ManifestSource, Problem, Span, Transition};
+use crate::view::application::{Application, Life, ManifestSource, Problem, Span, Transition};
 use crate::view::deployment::{Deployment, Outcome};
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
@@ -28,11 +28,11 @@ const DEPLOYED: usize = 100;
 pub(super) async fn read(
     store: &Store,
     view: &View,
-    id: &ApplicationId,
+    id: &ApplicationName,
     (window, now): (Window, Timestamp),
     comparisons: &Comparisons,
 ) -> Result<Option<Application>, StoreError> {
-    let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
+    let Some(known) = store.known(view, id).await? else { return Ok(None) };
     let number = known.id;
     let millis = |at: Timestamp| at.as_millisecond();
     let moment = window.to.filter(|to| *to < now);
@@ -121,10 +121,10 @@ async fn before(store: &Store, number: i64, failed: Timestamp) -> Result<Vec<Dep
 pub(super) async fn deployed(
     store: &Store,
     view: &View,
-    id: &ApplicationId,
+    id: &ApplicationName,
     since: Timestamp,
 ) -> Result<Option<Vec<Deployment>>, StoreError> {
-    let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
+    let Some(known) = store.known(view, id).await? else { return Ok(None) };
     // Clocks of clusters may be ahead: until now is all that was reported.
     let mut all = store.deployments_between(known.id, (since.as_millisecond(), Millis::MAX)).await?;
     all.drain(..all.len().saturating_sub(DEPLOYED));

@@ -1,18 +1,18 @@
 //! A commit of a deployment, with what it changed in files.
 
-use stages_platform_store::{CommitOf, SourceChange, Store, StoreError, View};
+use stages_platform_store::{ApplicationName, CommitOf, SourceChange, Store, StoreError, View};
 
 use super::rows;
-use crate::view::application::{ApplicationId, Change};
+use crate::view::application::Change;
 use crate::view::commit::{BroughtCommit, CommitFiles};
 
 pub(super) async fn read(
     store: &Store,
     view: &View,
-    id: &ApplicationId,
+    id: &ApplicationName,
     (began, revision): (i64, &str),
 ) -> Result<Option<BroughtCommit>, StoreError> {
-    let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
+    let Some(known) = store.known(view, id).await? else { return Ok(None) };
     Ok(of(store.changes_at(known.id, began).await?, revision))
 }
 

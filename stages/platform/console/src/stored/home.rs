@@ -122,7 +122,7 @@ async fn activity(
     };
     let movers = store.movers(view, (begin, end), MOVERS).await?;
     let mover = |one: FleetMover| Mover {
-        application: rows::id(one.application),
+        application: one.application,
         deployments: one.deployments,
         failed: one.failed,
         before: is_kept.then_some(one.before),

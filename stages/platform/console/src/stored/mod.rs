@@ -18,19 +18,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{By, ChangedNames, MATRIX_CELLS, Sequence, Store, StoreError, View};
+use stages_platform_store::{
+    ApplicationName, By, ChangedNames, MATRIX_CELLS, Position, Sequence, Store, StoreError, View,
+};
 use tokio::sync::watch;
 
 use self::drifted::Comparisons;
 use self::remembered::Remembered;
 use crate::filter::Filter;
 use crate::fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
-use crate::view::application::{Application, ApplicationId};
+use crate::page::link::application_key;
+use crate::view::application::Application;
 use crate::view::cluster::ClusterRow;
 use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::{Activity, Home};
-use crate::view::listing::{Group, Listing, Neighbours};
+use crate::view::listing::{Group, Listing};
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, Refused, RuntimeRow};
@@ -131,21 +134,14 @@ impl Fleet for SeenFleet {
         })
     }
 
-    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationName) -> Result<Position, Unavailable> {
         let selection = filter.selection(self.now());
-        let position =
-            self.store.position(&self.view, &selection, &rows::name(id)).await.map_err(Unavailable::by)?;
-        Ok(Neighbours {
-            position: position.position,
-            matching: position.matching,
-            previous: position.previous.map(rows::id),
-            next: position.next.map(rows::id),
-        })
+        self.store.position(&self.view, &selection, id).await.map_err(Unavailable::by)
     }
 
     async fn application(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
         let found = application::read(&self.store, &self.view, id, (window, self.now()), &self.comparisons);
@@ -154,7 +150,7 @@ impl Fleet for SeenFleet {
 
     async fn deployed(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         since: Timestamp,
     ) -> Result<Option<Vec<Deployment>>, Unavailable> {
         application::deployed(&self.store, &self.view, id, since).await.map_err(Unavailable::by)
@@ -162,7 +158,7 @@ impl Fleet for SeenFleet {
 
     async fn commit(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         began: i64,
         revision: &str,
     ) -> Result<Option<BroughtCommit>, Unavailable> {
@@ -171,13 +167,12 @@ impl Fleet for SeenFleet {
 
     async fn manifest(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         resource: &ResourceKey,
         side: Side,
         at: Timestamp,
     ) -> Result<Option<String>, Unavailable> {
-        let Some(known) = self.store.known(&self.view, &rows::name(id)).await.map_err(Unavailable::by)?
-        else {
+        let Some(known) = self.store.known(&self.view, id).await.map_err(Unavailable::by)? else {
             return Ok(None);
         };
         let ResourceKey { group, kind, namespace, name } = resource;
@@ -263,9 +258,7 @@ impl Fleet for SeenFleet {
         let upto = sequence(changed.upto);
         Ok(match changed.names {
             ChangedNames::TooMany => Changes::Resync(upto),
-            ChangedNames::These(names) => {
-                Changes::Some(upto, names.into_iter().map(|name| rows::id(name).tail()).collect())
-            }
+            ChangedNames::These(names) => Changes::Some(upto, names.iter().map(application_key).collect()),
         })
     }
 }

@@ -2,11 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
-    ApplicationName, CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole,
-    ListedApplication, RefusedReports, ResourceName, SILENT, SourceChange, version,
+    CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole, ListedApplication,
+    RefusedReports, ResourceName, SILENT, SourceChange, version,
 };
 
-use crate::view::application::{ApplicationId, ApplicationRow, Change};
+use crate::view::application::{ApplicationRow, Change};
 use crate::view::cluster::ClusterRow;
 use crate::view::commit::MadeFrom;
 use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
@@ -26,20 +26,10 @@ pub(super) fn sync(word: &str) -> SyncStatus {
     word.parse().unwrap_or(SyncStatus::Unknown)
 }
 
-pub(super) fn name(id: &ApplicationId) -> ApplicationName {
-    let ApplicationId { runtime, namespace, name } = id.clone();
-    ApplicationName { runtime, namespace, name }
-}
-
-pub(super) fn id(name: ApplicationName) -> ApplicationId {
-    let ApplicationName { runtime, namespace, name } = name;
-    ApplicationId { runtime, namespace, name }
-}
-
 pub(super) fn application(row: ListedApplication) -> ApplicationRow {
     let change = Change { revision: row.revision, message: row.message, author: row.author };
     ApplicationRow {
-        id: id(row.name),
+        id: row.name,
         health: health(&row.health),
         sync: sync(&row.sync),
         environment: row.environment,
@@ -78,7 +68,7 @@ pub(super) fn deployment(row: FleetDeployment) -> Deployment {
         after: version(&after).unwrap_or_default().to_owned(),
     };
     Deployment {
-        application: id(row.application),
+        application: row.application,
         at: time(row.started_at),
         finished: row.finished_at.map(time),
         change: Change { revision: row.revision, message: row.commit_message, author: row.author },
@@ -124,7 +114,7 @@ pub(super) fn key(name: &ResourceName) -> ResourceKey {
 pub(super) fn resource(row: FoundResource) -> ResourceRow {
     let at = time(row.at);
     ResourceRow {
-        application: id(row.application),
+        application: row.application,
         resource: Resource {
             key: key(&row.name),
             health: row.health.as_deref().and_then(|word| word.parse().ok()),

@@ -1,37 +1,12 @@
 //! An application: its row in a list, and everything about it.
 
 use jiff::Timestamp;
-use percent_encoding::utf8_percent_encode;
+use stages_platform_store::ApplicationName;
 
 use super::deployment::Deployment;
 use super::home::Said;
 use super::resource::{Resource, ResourceKey};
 use super::state::{Health, SyncStatus};
-use crate::page::link::SEGMENT;
-
-/// Which application, across all runtimes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ApplicationId {
-    /// The runtime that reports it.
-    pub runtime: String,
-    /// The namespace of the Application object.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl ApplicationId {
-    /// The address of its page, without a query. Its runtime stands there by its name, whatever that is, and may by its id.
-    #[must_use]
-    pub fn path(&self) -> String {
-        format!("/applications/{}", self.tail())
-    }
-
-    pub(crate) fn tail(&self) -> String {
-        let segment = |text| utf8_percent_encode(text, SEGMENT).to_string();
-        format!("{}/{}/{}", segment(&self.runtime), segment(&self.namespace), segment(&self.name))
-    }
-}
 
 /// A commit, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +23,7 @@ pub struct Change {
 #[derive(Debug, Clone)]
 pub struct ApplicationRow {
     /// Which one.
-    pub id: ApplicationId,
+    pub id: ApplicationName,
     /// Its health.
     pub health: Health,
     /// Whether it is what Git says.

@@ -1,8 +1,9 @@
 //! A deployment: an operation of Argo CD, with its commit, its people and what it changed.
 
 use jiff::Timestamp;
+use stages_platform_store::ApplicationName;
 
-use super::application::{ApplicationId, Change};
+use super::application::Change;
 use super::commit::MadeFrom;
 
 /// How a deployment ended.
@@ -57,7 +58,7 @@ pub struct ImageChange {
 #[derive(Debug, Clone)]
 pub struct Deployment {
     /// Of which application.
-    pub application: ApplicationId,
+    pub application: ApplicationName,
     /// When it began.
     pub at: Timestamp,
     /// When it ended.

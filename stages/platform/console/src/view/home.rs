@@ -1,8 +1,8 @@
 //! What needs somebody now.
 
 use jiff::Timestamp;
+use stages_platform_store::ApplicationName;
 
-use super::application::ApplicationId;
 use super::cluster::ClusterRow;
 use super::runtime::RuntimeRow;
 use super::state::Health;
@@ -11,13 +11,13 @@ use super::state::Health;
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// An application that is not well, and where it runs.
-    Unhealthy(ApplicationId, String, Health),
+    Unhealthy(ApplicationName, String, Health),
     /// An application whose last deployment failed.
-    SyncFailed(ApplicationId, String),
+    SyncFailed(ApplicationName, String),
     /// An application of which Argo CD does not know how it is, or whether it is as Git says.
-    Unknown(ApplicationId, String),
+    Unknown(ApplicationName, String),
     /// An application that has drifted, or is out of sync.
-    OutOfSync(ApplicationId, String),
+    OutOfSync(ApplicationName, String),
     /// A runtime that is silent.
     Silent(String),
     /// A runtime that says that something is wrong with it.
@@ -74,7 +74,7 @@ pub struct Day {
 #[derive(Debug, Clone)]
 pub struct Mover {
     /// Which one.
-    pub application: ApplicationId,
+    pub application: ApplicationName,
     /// Its deployments of the last 28 days.
     pub deployments: u64,
     /// How many of those failed.

@@ -1,6 +1,6 @@
 //! A page of a filtered list.
 
-use super::application::{ApplicationId, ApplicationRow};
+use super::application::ApplicationRow;
 
 /// A group of a list.
 #[derive(Debug, Clone)]
@@ -24,17 +24,4 @@ pub struct Listing {
     pub total: u64,
     /// How many runtimes are known.
     pub runtimes: u64,
-}
-
-/// Where an application stands in a filtered list.
-#[derive(Debug, Clone, Default)]
-pub struct Neighbours {
-    /// Its place, from one; `None`: the filter leaves it out.
-    pub position: Option<u64>,
-    /// How many the filter leaves.
-    pub matching: u64,
-    /// The one before.
-    pub previous: Option<ApplicationId>,
-    /// The one after.
-    pub next: Option<ApplicationId>,
 }

@@ -88,13 +88,14 @@ fn stage(environment: &str) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use stages_platform_store::ApplicationName;
+
     use super::*;
-    use crate::view::application::ApplicationId;
     use crate::view::state::{Health, SyncStatus};
 
     fn row(name: &str, environment: &str) -> ApplicationRow {
         ApplicationRow {
-            id: ApplicationId {
+            id: ApplicationName {
                 runtime: "eu-1".to_owned(),
                 namespace: "argocd".to_owned(),
                 name: format!("{name}-{environment}"),

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use stages_platform_store::Pods;
+use stages_platform_store::{ApplicationName, Pods};
 
-use super::application::ApplicationId;
 use super::state::{Health, SyncStatus};
 
 /// Which resource of an application.
@@ -64,7 +63,7 @@ pub struct Resource {
 #[derive(Debug, Clone)]
 pub struct ResourceRow {
     /// Of which application.
-    pub application: ApplicationId,
+    pub application: ApplicationName,
     /// What it is.
     pub resource: Resource,
     /// When it was seen to be gone.

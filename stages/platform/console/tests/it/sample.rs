@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
+    Activity, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
     DriftedResource, Filter, Fleet, Fleets, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
     Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
 };
@@ -143,7 +143,7 @@ impl Sample {
         };
         let minutes = [4, 12, 60, 180, 1_500, 2_900, 8_700][index % 7];
         ApplicationRow {
-            id: ApplicationId {
+            id: ApplicationName {
                 runtime: self.text(runtime),
                 namespace: self.text(format!("argocd-{environment}")),
                 name: self.text(name),
@@ -159,7 +159,7 @@ impl Sample {
         }
     }
 
-    fn deployments(&self, id: &ApplicationId, window: Window) -> Vec<Deployment> {
+    fn deployments(&self, id: &ApplicationName, window: Window) -> Vec<Deployment> {
         let deployment = |(index, minutes): (usize, i64)| {
             let at = window.end - SignedDuration::from_mins(minutes);
             Deployment {
@@ -285,7 +285,7 @@ impl Sample {
         Life { from: window.begin, to: window.end, health, sync, drift, deployments }
     }
 
-    fn drifted(&self, id: &ApplicationId, span: &Span<()>) -> DriftedResource {
+    fn drifted(&self, id: &ApplicationName, span: &Span<()>) -> DriftedResource {
         let what = [
             Said::Code(self.text("spec.replicas")),
             Said::Text(format!(" {} → {}, by ", self.text("6"), self.text("9"))),

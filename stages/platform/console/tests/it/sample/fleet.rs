@@ -3,12 +3,11 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Activity, Added, Application, ApplicationId, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow,
-    Day, Deployment, Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Neighbours, Problem,
-    Refused, ResourceKey, ResourceRow, RuntimeRow, Said, Shipping, Side, Steps, Subject, Transition, Trend,
-    Unavailable, Window,
+    Activity, Added, Application, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow, Day, Deployment,
+    Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Problem, Refused, ResourceKey,
+    ResourceRow, RuntimeRow, Said, Shipping, Side, Steps, Subject, Transition, Trend, Unavailable, Window,
 };
-use stages_platform_store::Figures;
+use stages_platform_store::{ApplicationName, Figures, Position};
 
 use super::Sample;
 
@@ -36,20 +35,20 @@ impl Fleet for Sample {
         Ok(Matrix { names: matrix.rows.len() as u64, matching, total, runtimes, ..matrix })
     }
 
-    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationName) -> Result<Position, Unavailable> {
         let rows = self.rows(filter);
         let matching = rows.len() as u64;
         let Some(at) = rows.iter().position(|row| row.id == *id) else {
-            return Ok(Neighbours { matching, ..Neighbours::default() });
+            return Ok(Position { matching, ..Position::default() });
         };
         let one = |index: Option<usize>| index.and_then(|index| rows.get(index)).map(|row| row.id.clone());
         let (previous, next) = (one(at.checked_sub(1)), one(Some(at + 1)));
-        Ok(Neighbours { position: Some(at as u64 + 1), matching, previous, next })
+        Ok(Position { position: Some(at as u64 + 1), matching, previous, next })
     }
 
     async fn application(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
         let Some(row) = self.rows(&Filter::default()).into_iter().find(|row| row.id == *id) else {
@@ -101,7 +100,7 @@ impl Fleet for Sample {
 
     async fn deployed(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         since: Timestamp,
     ) -> Result<Option<Vec<Deployment>>, Unavailable> {
         let end = Timestamp::now();
@@ -112,7 +111,7 @@ impl Fleet for Sample {
 
     async fn commit(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         _: i64,
         revision: &str,
     ) -> Result<Option<BroughtCommit>, Unavailable> {
@@ -122,7 +121,7 @@ impl Fleet for Sample {
 
     async fn manifest(
         &self,
-        id: &ApplicationId,
+        id: &ApplicationName,
         resource: &ResourceKey,
         _: Side,
         at: Timestamp,

@@ -118,35 +118,25 @@ pub(crate) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Response {
+async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
-    let (caller, body) = match api.asked(&head, body).await {
-        Ok(asked) => asked,
-        Err(refusal) => return refusal.into_response(),
-    };
+    let (caller, body) = api.asked(&head, body).await?;
     // What pages show of the platform itself they are made with: they ask it nothing.
     if caller.is_page() {
-        return Refusal::Unstored.into_response();
+        return Err(Refusal::Unstored);
     }
     // Where in a text that is not JSON the fault is, may be told; the text itself is not.
-    let request: Request = match serde_json::from_slice(&body) {
-        Ok(request) => request,
-        Err(error) => {
-            let place = (error.line(), error.column());
-            let text = format!(
-                r#"the body is no JSON of the form {{"query": "…", "variables": {{}}}}: line {}, column {}"#,
-                place.0, place.1
-            );
-            return Refusal::Wrong(text).into_response();
-        }
-    };
+    let request: Request = serde_json::from_slice(&body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Refusal::Wrong(format!(
+            r#"the body is no JSON of the form {{"query": "…", "variables": {{}}}}: line {line}, column {column}"#
+        ))
+    })?;
     // Values may be long, where a runtime tells of much; what is asked is not.
-    if let Err(fault) = check_query(&request.query) {
-        return Refusal::Query(fault).into_response();
-    }
+    check_query(&request.query)?;
     if request.query.trim().is_empty() {
         let text = r#"a query is missing: the body is to be {"query": "…", "variables": {}}"#;
-        return Refusal::Wrong(text.to_owned()).into_response();
+        return Err(Refusal::Wrong(text.to_owned()));
     }
     let request = request.data(caller).data(api.store.of_one_request());
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -154,9 +144,9 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
         let answers = api
             .schema
             .execute_stream(request.data(Credentials { session: api.session, headers: head.headers }));
-        return event_stream(answers, api.stop, BEAT).await;
+        return Ok(event_stream(answers, api.stop, BEAT).await);
     }
-    Json(api.schema.execute(request).await).into_response()
+    Ok(Json(api.schema.execute(request).await).into_response())
 }
 
 async fn marked(mut response: Response) -> Response {

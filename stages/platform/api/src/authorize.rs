@@ -5,13 +5,12 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse as _, Response};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stages_platform_store::{
-    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Scope, name_of,
+    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Runtime, Scope, name_of,
 };
 
 use crate::api::Api;
@@ -45,7 +44,7 @@ struct Attributes {
 }
 
 #[derive(Serialize, Default)]
-struct Verdict {
+pub(crate) struct Verdict {
     allowed: bool,
     who: Option<String>,
     /// Which account has that name: no other ever had this.
@@ -111,45 +110,41 @@ impl Verdict {
 }
 
 /// `POST /2.0/api/authorize`: whether somebody may.
-pub(crate) async fn authorize(State(api): State<Api>, request: Request) -> Response {
-    let judged = async {
-        let (head, body) = request.into_parts();
-        let (caller, body) = api.asked(&head, body).await?;
-        let Caller::Runtime(runtime) = caller else { return Err(Refusal::NotARuntime) };
-        let asked: Asked = read(&body)?;
-        Ok::<_, Refusal>(Json(judge(&api, &runtime.name, asked).await?).into_response())
-    };
-    judged.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())
+pub(crate) async fn authorize(State(api): State<Api>, request: Request) -> Result<Json<Verdict>, Refusal> {
+    let (runtime, body) = of_runtime(&api, request).await?;
+    Ok(Json(judge(&api, &runtime.name, read(&body)?).await?))
 }
 
 /// `POST /2.0/api/audit`: keeps what was done in a runtime.
-pub(crate) async fn audit(State(api): State<Api>, request: Request) -> Response {
-    let recorded = async {
-        let (head, body) = request.into_parts();
-        let (caller, body) = api.asked(&head, body).await?;
-        let Caller::Runtime(runtime) = caller else { return Err(Refusal::NotARuntime) };
-        let Records { records } = read(&body)?;
-        let named = |text: &str| {
-            (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        };
-        if records.len() > RECORDS || !records.iter().all(|record| named(&record.act)) {
-            let text = format!(
-                "there are at most {RECORDS} records, and the act of each is the name of an operation"
-            );
-            return Err(Refusal::Wrong(text));
-        }
-        let short = |text: &str| text.chars().filter(|c| !c.is_control()).take(LONGEST).collect::<String>();
-        let kept_as = |Record { who, act, place, outcome }: Record| RecordedAct {
-            who: short(&who),
-            act,
-            subject: short(&format!("{}/{place}: {outcome}", runtime.name)),
-        };
-        let records: Vec<RecordedAct> = records.into_iter().map(kept_as).collect();
-        let count = records.len();
-        api.store.record(records, api.now()).await.map_err(unwritten)?;
-        Ok::<_, Refusal>(Json(json!({"recorded": count})).into_response())
+pub(crate) async fn audit(State(api): State<Api>, request: Request) -> Result<Json<Value>, Refusal> {
+    let (runtime, body) = of_runtime(&api, request).await?;
+    let Records { records } = read(&body)?;
+    let named =
+        |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if records.len() > RECORDS || !records.iter().all(|record| named(&record.act)) {
+        let text =
+            format!("there are at most {RECORDS} records, and the act of each is the name of an operation");
+        return Err(Refusal::Wrong(text));
+    }
+    let short = |text: &str| text.chars().filter(|c| !c.is_control()).take(LONGEST).collect::<String>();
+    let kept_as = |Record { who, act, place, outcome }: Record| RecordedAct {
+        who: short(&who),
+        act,
+        subject: short(&format!("{}/{place}: {outcome}", runtime.name)),
     };
-    recorded.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())
+    let records: Vec<RecordedAct> = records.into_iter().map(kept_as).collect();
+    let count = records.len();
+    api.store.record(records, api.now()).await.map_err(unwritten)?;
+    Ok(Json(json!({"recorded": count})))
+}
+
+/// The runtime that asks, and the body.
+async fn of_runtime(api: &Api, request: Request) -> Result<(Runtime, Vec<u8>), Refusal> {
+    let (head, body) = request.into_parts();
+    match api.asked(&head, body).await? {
+        (Caller::Runtime(runtime), body) => Ok((runtime, body)),
+        (Caller::Person(_), _) => Err(Refusal::NotARuntime),
+    }
 }
 
 /// Where in a body the fault is, may be told; the body itself is not: it holds a token.

@@ -157,22 +157,15 @@ impl Forward {
 /// `POST /2.0/api/runtimes/NAME/app-proxy/graphql`.
 pub(crate) async fn forward(
     State(api): State<Api>,
-    Path(runtime): Path<String>,
+    Path(asked): Path<String>,
     request: Request,
-) -> Response {
-    match asked(&api, &runtime, request).await {
-        Ok(response) => response,
-        Err(refusal) => refusal.into_response(),
-    }
-}
-
-async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, Refusal> {
+) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
     let caller = api.caller(&head.headers).await?;
     let Caller::Person(person) = &caller else { return Err(Refusal::NotAPerson) };
     is_plain(&head.headers)?;
-    let called = caller.runtime(&api.store, runtime).await?;
-    let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
+    let found = caller.runtime(&api.store, &asked).await?;
+    let runtime = &*found.ok_or(Refusal::NoRuntime(asked))?;
     let place = api.forward.places.place(&caller).map_err(|none| match none {
         NoPlace::OfOne(most) => Refusal::OwnRequests(most),
         NoPlace::OfAll => Refusal::Busy,
@@ -183,7 +176,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     if act.is_some() && person.scope != Scope::Full {
         return Err(Refusal::ReadsOnly);
     }
-    let to = address(api, runtime).await?;
+    let to = address(&api, runtime).await?;
     let now = api.now();
     let pass = api
         .store

@@ -8,7 +8,7 @@ use stages_platform_store as kept;
 use super::change::{ChangedFiles, SourceChange};
 use super::flat::Rows;
 use super::page::{SliceInfo, SlicePaginationArgs, rows};
-use super::{caller, store, time};
+use super::{caller, store, time, told};
 use crate::caller::{Refusal, unread};
 
 /// How an application is.
@@ -267,6 +267,13 @@ struct Resource {
     name: String,
 }
 
+impl Resource {
+    fn of(name: kept::ResourceName) -> Self {
+        let kept::ResourceName { api_version, kind, namespace, name } = name;
+        Self { api_version, kind, namespace, name }
+    }
+}
+
 /// A resource of an application, as it was last reported.
 #[derive(SimpleObject)]
 struct ResourceState {
@@ -334,7 +341,7 @@ struct Drift {
 
 impl Application {
     pub(crate) fn of(seen: kept::SeenApplication) -> Self {
-        let (one, told) = (seen.state, |text: String| Some(text).filter(|text| !text.is_empty()));
+        let one = seen.state;
         Self {
             metadata: ObjectMeta { runtime: seen.runtime, namespace: one.namespace, name: one.name },
             uid: one.uid,
@@ -357,6 +364,12 @@ impl Application {
             operation_message: told(seen.phase_message),
             deployed_at: seen.deployed_at.map(time),
         }
+    }
+
+    /// As it is kept; `None`: whoever asks sees it no more.
+    async fn known(&self, context: &Context<'_>) -> Result<Option<kept::KnownApplication>> {
+        let view = caller(context)?.view();
+        Ok(store(context)?.known(&view, &self.known_as()).await.map_err(unread)?)
     }
 
     fn known_as(&self) -> kept::ApplicationName {
@@ -400,9 +413,7 @@ impl Application {
         let found = store(context)?.timeline(runtime, name, before, limit).await.map_err(unread)?;
         let one = |one: kept::Transition| Transition {
             id: one.id,
-            resource: one.resource.map(|kept::ResourceName { api_version, kind, namespace, name }| {
-                Resource { api_version, kind, namespace, name }
-            }),
+            resource: one.resource.map(Resource::of),
             at: time(one.at),
             last_at: time(one.last_at),
             reports: one.reports,
@@ -422,11 +433,9 @@ impl Application {
         if self.repo_url.is_empty() {
             return Ok(None);
         }
-        let (store, view) = (store(context)?, caller(context)?.view());
-        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
-            return Ok(None);
-        };
-        let object = store.object_at(known.id, None).await.map_err(unread)?.and_then(|found| found.object);
+        let Some(known) = self.known(context).await? else { return Ok(None) };
+        let object =
+            store(context)?.object_at(known.id, None).await.map_err(unread)?.and_then(|found| found.object);
         let target_revision = object.as_deref().and_then(|object| target_revision(object, &self.repo_url));
         Ok(Some(SpecSource { repo_url: self.repo_url.clone(), target_revision, path: self.path.clone() }))
     }
@@ -436,15 +445,12 @@ impl Application {
     async fn resources(&self, context: &Context<'_>) -> Result<Vec<ResourceState>> {
         let view = caller(context)?.view();
         let found = store(context)?.resources_of(&view, &self.known_as()).await.map_err(unread)?;
-        let one = |one: kept::ResourceAt| {
-            let kept::ResourceName { api_version, kind, namespace, name } = one.name;
-            ResourceState {
-                resource: Resource { api_version, kind, namespace, name },
-                sync_status: one.sync.as_deref().map(SyncStatus::of),
-                health_status: one.health.as_deref().map(HealthStatus::of),
-                health_message: one.health_message,
-                since: time(one.at),
-            }
+        let one = |one: kept::ResourceAt| ResourceState {
+            resource: Resource::of(one.name),
+            sync_status: one.sync.as_deref().map(SyncStatus::of),
+            health_status: one.health.as_deref().map(HealthStatus::of),
+            health_message: one.health_message,
+            since: time(one.at),
         };
         Ok(found.unwrap_or_default().into_iter().map(one).collect())
     }
@@ -452,12 +458,9 @@ impl Application {
     /// The manifests of one resource; null: it was never reported.
     #[graphql(complexity = "200 + child_complexity")]
     async fn manifests(&self, context: &Context<'_>, resource: ResourceArgs) -> Result<Option<Manifests>> {
-        let (store, view) = (store(context)?, caller(context)?.view());
-        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
-            return Ok(None);
-        };
+        let Some(known) = self.known(context).await? else { return Ok(None) };
         let which = (&*resource.group, &*resource.kind, &*resource.namespace, &*resource.name);
-        let found = store.manifests_at(known.id, which, i64::MAX).await.map_err(unread)?;
+        let found = store(context)?.manifests_at(known.id, which, i64::MAX).await.map_err(unread)?;
         let one = |one: kept::ManifestsAt| Manifests { live: one.actual, desired: one.desired, git: one.git };
         Ok(found.map(one))
     }
@@ -492,11 +495,8 @@ impl Application {
             let why = "startedAt is a moment such as 2026-11-26T10:00:00Z, as deployments tells it";
             return Err(Refusal::Wrong(why.to_owned()).into());
         };
-        let (store, view) = (store(context)?, caller(context)?.view());
-        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
-            return Ok(Vec::new());
-        };
-        let found = store.changes_at(known.id, began.as_millisecond()).await.map_err(unread)?;
+        let Some(known) = self.known(context).await? else { return Ok(Vec::new()) };
+        let found = store(context)?.changes_at(known.id, began.as_millisecond()).await.map_err(unread)?;
         Ok(ChangedFiles::of(found, &revision))
     }
 

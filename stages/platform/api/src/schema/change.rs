@@ -3,6 +3,8 @@
 use async_graphql::SimpleObject;
 use stages_platform_store as kept;
 
+use super::told;
+
 /// What a deployment brought of one source of its application.
 #[derive(SimpleObject)]
 pub(crate) struct SourceChange {
@@ -72,10 +74,6 @@ struct FileDiff {
     untold: Option<String>,
     /// There is more of it than is told.
     cut: bool,
-}
-
-fn told(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.is_empty())
 }
 
 impl ChangedFiles {

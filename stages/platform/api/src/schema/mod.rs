@@ -67,6 +67,11 @@ fn now(context: &Context<'_>) -> Result<i64, Error> {
     Ok((context.data::<Clock>()?.0)().as_millisecond())
 }
 
+/// What was said, if anything was.
+fn told(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
 fn time(at: i64) -> String {
     Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }

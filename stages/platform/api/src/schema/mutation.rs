@@ -13,8 +13,8 @@ use super::promotion::VersionSourceInput;
 use super::runtime::{
     self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
 };
-use super::{caller, now, store, time};
-use crate::caller::{Caller, Refusal, registered, unread, unwritten};
+use super::{caller, now, store, time, told};
+use crate::caller::{Caller, Person, Refusal, registered, unread, unwritten};
 
 /// What may be changed.
 pub(crate) struct Mutation;
@@ -70,6 +70,14 @@ fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
     if done { Ok(true) } else { Err(wrong(otherwise)) }
 }
 
+/// Takes a runtime's tokens and registration; how many runtimes that were.
+async fn unregister(context: &Context<'_>, person: &Person, name: String) -> Result<i32> {
+    match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(unwritten)? {
+        true => Ok(1),
+        false => Err(Refusal::NoRuntime(name).into()),
+    }
+}
+
 #[Object]
 impl Mutation {
     /// Registers a runtime, and makes its token. It is there already under that name: one that is not of lower-case letters and digits
@@ -111,10 +119,7 @@ impl Mutation {
     /// Takes a runtime's tokens and registration; how many runtimes that were. What it reported stays until it is too old.
     async fn delete_runtime(&self, context: &Context<'_>, name: String) -> Result<i32> {
         let person = caller(context)?.governs()?;
-        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(unwritten)? {
-            true => Ok(1),
-            false => Err(Refusal::NoRuntime(name).into()),
-        }
+        unregister(context, person, name).await
     }
 
     /// The same of a runtime that was registered as one that somebody else runs, and of no other.
@@ -123,10 +128,7 @@ impl Mutation {
         if !runtime::is_managed(&registered(store(context)?, &name).await?) {
             return Err(wrong(format!("runtime '{name}' is not managed: deleteRuntime takes it away")));
         }
-        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(unwritten)? {
-            true => Ok(1),
-            false => Err(Refusal::NoRuntime(name).into()),
-        }
+        unregister(context, person, name).await
     }
 
     /// Refused: what a runtime is made of is changed where it runs, by its chart.
@@ -151,7 +153,7 @@ impl Mutation {
         let person = caller(context)?.governs()?;
         let shared = SharedConfiguration {
             git_provider: Some(git_provider.name()),
-            git_api_url: Some(git_api_url.trim().to_owned()).filter(|url| !url.is_empty()),
+            git_api_url: told(git_api_url.trim().to_owned()),
             repository: shared_config_repo.trim().to_owned(),
         };
         shared.check().map_err(wrong)?;

@@ -7,7 +7,7 @@ use stages_platform_store::{self as kept, Millis, Registration, SILENT};
 use super::application::{HealthStatus, SyncStatus};
 use super::cluster::Managed;
 use super::page::SliceInfo;
-use super::time;
+use super::{time, told};
 
 /// The most that is told of what is wrong with a runtime.
 const MESSAGE: usize = 1_024;
@@ -319,7 +319,7 @@ impl Runtime {
             internal_ingress_host: said.internal_ingress_host,
             ingress_class: said.ingress_class,
             ingress_controller: said.ingress_controller,
-            runtime_version: Some(one.version).filter(|version| !version.is_empty()),
+            runtime_version: told(one.version),
             chart_version: said.chart_version,
             is_external_argo_cd: said.is_external_argo_cd,
             created_at: time(one.created_at),

@@ -144,8 +144,8 @@ pub(crate) async fn application(
             (interval.after, interval.desired) = tokio::try_join!(both.0, both.1).map_err(failed)?;
         }
     }
-    let acts = super::acts::of(console, session, &id, &application, interval.resource.as_ref()).await;
-    let acts = acts.map_err(|error| request.unread(error))?;
+    let acts = super::acts::of(console, session, &id, &application, interval.resource.as_ref());
+    let acts = request.stored(acts).await?;
     Ok(request.shown(&page::application::page(&asked, &application, &interval, &neighbours, &acts, now)))
 }
 

@@ -73,6 +73,14 @@ impl SignedInRequest {
         all
     }
 
+    /// What the store answers, or the page that says that it does not.
+    pub(super) async fn stored<T, E>(&self, asked: impl Future<Output = Result<T, E>>) -> Result<T, Response>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        asked.await.map_err(|error| self.unread(error))
+    }
+
     pub(super) fn unread(&self, error: impl std::error::Error + Send + Sync + 'static) -> Response {
         self.unavailable(&Unavailable::by(error))
     }

@@ -17,7 +17,7 @@ const QUERY: usize = 2_000;
 
 /// Somebody's own, by name.
 pub(super) async fn of(request: &SignedInRequest) -> Result<Vec<SavedView>, Response> {
-    request.store().saved_views(&request.session.user).await.map_err(|error| request.unread(error))
+    request.stored(request.store().saved_views(&request.session.user)).await
 }
 
 /// The list that a filter leaves, with what is to be said above it.

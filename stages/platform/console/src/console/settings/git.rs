@@ -1,7 +1,5 @@
 //! Somebody's own tokens at Git providers: which runtime is asked, and whether they may register one there.
 
-use stages_platform_store::Role;
-
 use super::SignedInRequest;
 use crate::console::acts::may_commit;
 use crate::console::handlers::HandlerResult;
@@ -16,5 +14,5 @@ pub(crate) async fn show(request: SignedInRequest) -> HandlerResult {
     let chosen = names.iter().find(|name| **name == asked).or(names.first()).map(String::as_str);
     let why = chosen.filter(|runtime| !may_commit(session, runtime));
     let why = why.map(|runtime| refused(&format!("register a token with {runtime}")));
-    Ok(request.shown(&page::page(&names, chosen, why.as_deref(), session.role == Role::Admin)))
+    Ok(request.shown(&page::page(&names, chosen, why.as_deref(), session.is_admin())))
 }

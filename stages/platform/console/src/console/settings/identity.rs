@@ -26,17 +26,14 @@ pub(crate) async fn act(request: SignedInRequest) -> HandlerResult {
     match &*request.value("act") {
         "link" => Ok(oidc::link(console, oidc, name, headers).await),
         "unlink" => {
-            let account = request.store().account(name).await.map_err(|error| request.unread(error))?;
+            let account = request.stored(request.store().account(name)).await?;
             if account.is_some_and(|account| account.password.is_empty()) {
                 let why = "You have no password, and would not come in any more: ask an admin for a link to set one first.";
                 return refused(&request, why).await;
             }
             let issuer = oidc.provider.issuer().as_str();
-            let gone = request
-                .store()
-                .unlink_identity(&request.by(), name, issuer, session.digest, request.now())
-                .await;
-            match gone.map_err(|error| request.unread(error))? {
+            let (store, by, now) = (request.store(), request.by(), request.now());
+            match request.stored(store.unlink_identity(&by, name, issuer, session.digest, now)).await? {
                 true => Ok(Redirect::to("/settings").into_response()),
                 false => refused(&request, "You are not linked.").await,
             }

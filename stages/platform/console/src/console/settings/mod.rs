@@ -8,7 +8,7 @@ pub(crate) mod rules;
 pub(crate) mod tokens;
 
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{By, Role, Scope, StoreError};
+use stages_platform_store::{By, Scope, StoreError};
 
 use super::Session;
 use super::handlers::{HandlerResult, value};
@@ -23,9 +23,9 @@ const ROWS: u32 = 100;
 /// Somebody's keys, with what is to be said above them.
 async fn listed(request: &SignedInRequest, said: &Said<'_>) -> HandlerResult {
     let user = &request.session.user;
-    let keys = request.store().keys(Some(user)).await.map_err(|error| request.unread(error))?;
-    let linked = identity::of(&request.console, user).await.map_err(|error| request.unread(error))?;
-    let page = keys_page::page(&keys, linked.as_ref(), request.session.role == Role::Admin, said);
+    let keys = request.stored(request.store().keys(Some(user))).await?;
+    let linked = request.stored(identity::of(&request.console, user)).await?;
+    let page = keys_page::page(&keys, linked.as_ref(), request.session.is_admin(), said);
     Ok(request.shown(&page))
 }
 
@@ -60,15 +60,14 @@ pub(crate) async fn add_key(request: SignedInRequest) -> HandlerResult {
 
 pub(crate) async fn remove_key(request: SignedInRequest) -> HandlerResult {
     let id = value(&request.form, "id").parse().unwrap_or_default();
-    let removed = request.store().remove_key(&request.by(), id, false, request.now()).await;
-    let removed = removed.map_err(|error| request.unread(error))?;
+    let removed = request.stored(request.store().remove_key(&request.by(), id, false, request.now())).await?;
     let said = if removed { Said::Nothing } else { Said::Refused("You have no such key (any more).") };
     listed(&request, &said).await
 }
 
 pub(crate) async fn audit(request: SignedInRequest) -> HandlerResult {
     let (text, before) = (request.value("q"), value(&request.form, "before").parse().unwrap_or(i64::MAX));
-    let acts = request.store().audit_of(&text, before, ROWS).await.map_err(|error| request.unread(error))?;
+    let acts = request.stored(request.store().audit_of(&text, before, ROWS)).await?;
     let more = acts.last().filter(|_| acts.len() == ROWS as usize).map(|act| act.id);
     Ok(request.shown(&audit_page::page(&text, &acts, more)))
 }

@@ -19,9 +19,9 @@ const TEAM: usize = 100;
 const SUBJECT: usize = 255;
 
 async fn listed(request: &SignedInRequest, chosen: &str, said: &Said<'_>) -> HandlerResult {
-    let people = request.store().people().await.map_err(|error| request.unread(error))?;
-    let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
-    let linked = identity::of(&request.console, chosen).await.map_err(|error| request.unread(error))?;
+    let people = request.stored(request.store().people()).await?;
+    let rules = request.stored(request.store().rules()).await?;
+    let linked = request.stored(identity::of(&request.console, chosen)).await?;
     let looks = page::Looks { own: &request.session.user, now: request.now() };
     Ok(request.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &looks, said)))
 }
@@ -61,8 +61,8 @@ pub(crate) async fn invite(request: SignedInRequest) -> HandlerResult {
     let (link, kept) = link(&request).map_err(|error| request.unread(error))?;
     // No password fits what is no hash.
     let account = Account { name: name.clone(), password: String::new(), role };
-    let invited = request.store().invite(&request.by(), &account, &teams, kept, request.now()).await;
-    match invited.map_err(|error| request.unread(error))? {
+    let (store, by, now) = (request.store(), request.by(), request.now());
+    match request.stored(store.invite(&by, &account, &teams, kept, now)).await? {
         true => listed(&request, &name, &Said::Made(&link)).await,
         false => listed(&request, "", &Said::Refused("Somebody has that name: choose another.")).await,
     }
@@ -79,7 +79,7 @@ fn link(request: &SignedInRequest) -> Result<(String, ([u8; 32], i64)), getrando
 
 pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
     let (name, teams) = (request.person(), request.names("teams"));
-    let people = request.store().people().await.map_err(|error| request.unread(error))?;
+    let people = request.stored(request.store().people()).await?;
     let Some(person) = people.into_iter().find(|one| one.name == name) else {
         return listed(&request, "", &Said::Refused("There is nobody of that name (any more).")).await;
     };
@@ -88,8 +88,7 @@ pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
         return listed(&request, &name, &Said::Refused(why)).await;
     };
     if role != person.role {
-        let set = request.store().set_role(&request.by(), &name, role, request.now()).await;
-        if !set.map_err(|error| request.unread(error))? {
+        if !request.stored(request.store().set_role(&request.by(), &name, role, request.now())).await? {
             let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
                        group of the provider counts once a person keeps them as one.";
             return listed(&request, &name, &Said::Refused(why)).await;
@@ -98,8 +97,7 @@ pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
     let mut sorted = teams.clone();
     sorted.sort();
     if sorted != person.teams {
-        let set = request.store().set_teams(&request.by(), &name, &teams, request.now()).await;
-        set.map_err(|error| request.unread(error))?;
+        request.stored(request.store().set_teams(&request.by(), &name, &teams, request.now())).await?;
     }
     Ok(to(&name))
 }

@@ -20,7 +20,7 @@ async fn shown(
     asked: Option<(RetentionDays, TooOld)>,
     said: &Said<'_>,
 ) -> HandlerResult {
-    let set = request.store().retention_days().await.map_err(|error| request.unread(error))?;
+    let set = request.stored(request.store().retention_days()).await?;
     let file = days(request.console.0.settings.retention);
     Ok(request.shown(&page::page(set, file, asked, said)))
 }
@@ -40,16 +40,14 @@ pub(crate) async fn keep(request: SignedInRequest) -> HandlerResult {
     if let (Err(why), false) = (asked.check(), reset) {
         return shown(&request, None, &Said::Refused(why)).await;
     }
-    let set = request.store().retention_days().await.map_err(|error| request.unread(error))?;
+    let set = request.stored(request.store().retention_days()).await?;
     let now = set.unwrap_or_else(|| days(file));
     // What is kept for less long goes at once, and nobody brings it back.
     if asked.history < now.history && request.value("confirmed") != "yes" {
-        let old = request.store().older_than(asked.history, request.now()).await;
-        let old = old.map_err(|error| request.unread(error))?;
+        let old = request.stored(request.store().older_than(asked.history, request.now())).await?;
         return shown(&request, Some((asked, old)), &Said::Nothing).await;
     }
     let kept = (!reset).then_some(asked);
-    let done = request.store().keep_retention_days(&request.by(), kept, request.now()).await;
-    done.map_err(|error| request.unread(error))?;
+    request.stored(request.store().keep_retention_days(&request.by(), kept, request.now())).await?;
     Ok(Redirect::to("/settings/retention").into_response())
 }

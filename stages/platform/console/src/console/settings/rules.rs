@@ -65,19 +65,18 @@ fn rule(draft: &Draft) -> Result<Rule, &'static str> {
 
 /// Who may then do what, to what.
 async fn effect(request: &SignedInRequest, rule: &Rule) -> Result<Effect, axum::response::Response> {
-    let people = request.store().people().await.map_err(|error| request.unread(error))?;
+    let people = request.stored(request.store().people()).await?;
     let within = |teams: &[String]| rule.teams.iter().any(|team| teams.contains(team));
     let who = people.iter().filter(|one| within(&one.teams)).map(|one| one.name.clone()).collect();
     let empty = rule.teams.iter().filter(|team| !people.iter().any(|one| one.teams.contains(team)));
     let selection = Selection { conditions: Vec::new(), group_by: GroupBy::Nothing, sort_by: SortBy::Name };
-    let found = request.store().list(&rule.matches(), &selection, 0, NAMED).await;
-    let found = found.map_err(|error| request.unread(error))?;
+    let found = request.stored(request.store().list(&rule.matches(), &selection, 0, NAMED)).await?;
     let names = found.rows.into_iter().map(|one| format!("{}/{}", one.name.runtime, one.name.name));
     Ok(Effect { who, empty: empty.cloned().collect(), matching: found.matching, names: names.collect() })
 }
 
 async fn shown(request: &SignedInRequest, draft: Option<Draft>, said: &Said<'_>) -> HandlerResult {
-    let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
+    let rules = request.stored(request.store().rules()).await?;
     let edited = match draft {
         Some(draft) => {
             let effect = match rule(&draft) {
@@ -95,7 +94,7 @@ pub(crate) async fn list(request: SignedInRequest) -> HandlerResult {
     let edit = request.value("edit");
     let draft = match edit.parse::<i64>() {
         Ok(id) => {
-            let rules = request.store().rules().await.map_err(|error| request.unread(error))?;
+            let rules = request.stored(request.store().rules()).await?;
             rules.into_iter().find(|rule| rule.id == id).map(|rule| Draft::of(&rule))
         }
         Err(_) => (edit == "new").then(Draft::fresh),
@@ -132,8 +131,7 @@ pub(crate) async fn keep(request: SignedInRequest) -> HandlerResult {
 
 pub(crate) async fn remove(request: SignedInRequest) -> HandlerResult {
     let id = request.value("id").parse().unwrap_or_default();
-    let removed = request.store().remove_rule(&request.by(), id, request.now()).await;
-    match removed.map_err(|error| request.unread(error))? {
+    match request.stored(request.store().remove_rule(&request.by(), id, request.now())).await? {
         true => Ok(Redirect::to("/settings/rules").into_response()),
         false => shown(&request, None, &Said::Refused("There is no such rule (any more).")).await,
     }

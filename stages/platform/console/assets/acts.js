@@ -8,10 +8,8 @@ import { tell } from "./time.js";
 const ask = ({ application }, name) => asked(application.runtime, name, { application });
 
 function changed({ kind, name, live, target }) {
-  const box = part("details");
   const what = live ? (target ? "changes" : "is no longer in Git") : "is made";
-  box.append(part("summary", `${kind}/${name} ${what}`), difference(live, target));
-  return box;
+  return part("details", "", {}, part("summary", `${kind}/${name} ${what}`), difference(live, target));
 }
 
 async function differences(to, body) {
@@ -20,9 +18,7 @@ async function differences(to, body) {
   body.append(...all.map(changed));
   if (all.length) body.querySelector("details").open = true;
   if (!all.some((one) => one.live && !one.target)) return;
-  const label = part("label");
-  label.append(part("input", "", { type: "checkbox", name: "prune" }), " Delete what is no longer in Git");
-  body.append(label);
+  body.append(part("label", "", {}, part("input", "", { type: "checkbox", name: "prune" }), " Delete what is no longer in Git"));
 }
 
 // What Git gives is cut; a chart's version is not.
@@ -41,12 +37,10 @@ async function deployments(to, body) {
   const newest = known[0]?.dataset;
   const first = newest?.at > began(all[0]) && newest.revision !== revision(all[0]) ? 0 : 1;
   if (all.length <= first) throw new Error("There is no deployment before this one.");
-  const set = part("fieldset");
-  set.append(part("legend", "To the deployment"));
+  const set = part("fieldset", "", {}, part("legend", "To the deployment"));
   for (const [index, one] of all.entries()) {
     const { id, deployedAt, initiatedBy, automated } = one;
-    const what = part("span");
-    what.append(part("code", short(revision(one))), " ");
+    const what = part("span", "", {}, part("code", short(revision(one))), " ");
     if (deployedAt) what.append(part("time", "", { datetime: deployedAt }), " ");
     const by = initiatedBy || (automated && "Argo CD");
     what.append(part("span", by && `by ${by}`, { class: "mute" }));

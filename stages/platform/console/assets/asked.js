@@ -11,8 +11,7 @@ export function asked(name, title, why, fill) {
     try {
       section.replaceChildren(...await fill(section.dataset, place, again));
     } catch (error) {
-      const told = part("p", "", { class: "bad", role: "alert" });
-      told.append(...against(error));
+      const told = part("p", "", { class: "bad", role: "alert" }, ...against(error));
       section.replaceChildren(empty(title, told, why(place.runtime), button("Try again", "", again)));
     }
   };
@@ -27,11 +26,7 @@ export function asked(name, title, why, fill) {
 export function columns(names, ...hidden) {
   const table = part("table");
   const head = table.createTHead().insertRow();
-  for (const name of names) {
-    const column = part("th", hidden.includes(name) ? "" : name, { scope: "col" });
-    if (hidden.includes(name)) column.append(part("span", name, { class: "hidden" }));
-    head.append(column);
-  }
+  for (const name of names) head.append(part("th", "", { scope: "col" }, hidden.includes(name) ? part("span", name, { class: "hidden" }) : name));
   return [table, table.createTBody()];
 }
 

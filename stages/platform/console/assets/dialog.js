@@ -1,18 +1,15 @@
 // Parts of a page that are made here, and dialogs.
 import { refresh, say } from "./swap.js";
 
-export function part(name, text, attributes = {}) {
+export function part(name, text, attributes = {}, ...inside) {
   const element = document.createElement(name);
   if (text) element.textContent = text;
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...inside);
   return element;
 }
 
-export function empty(title, ...lines) {
-  const box = part("div", "", { class: "empty" });
-  box.append(part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));
-  return box;
-}
+export const empty = (title, ...lines) => part("div", "", { class: "empty" }, part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));
 
 // A button; what keeps somebody from it is reached by the keyboard, too.
 export function button(title, why, act, attributes = {}) {
@@ -28,17 +25,13 @@ export function outward(text, address) {
 }
 
 export function field(body, title, attributes) {
-  const label = part("label", title, { class: "field-of" });
-  label.append(part("input", "", { type: "text", required: "", autocomplete: "off", spellcheck: "false", ...attributes }));
-  body.append(label);
+  body.append(part("label", title, { class: "field-of" }, part("input", "", { type: "text", required: "", autocomplete: "off", spellcheck: "false", ...attributes })));
 }
 
 export function choice(body, name, value, is, ...what) {
-  const label = part("label", "", { class: "choice" });
   const input = part("input", "", { type: "radio", name, value });
   input.checked = is;
-  label.append(input, ...what);
-  body.append(label);
+  body.append(part("label", "", { class: "choice" }, input, ...what));
   return input;
 }
 
@@ -47,11 +40,9 @@ export const against = ({ message, to }) => (to ? [`${message}: `, part("a", "si
 
 export function frame(title) {
   document.getElementById("act")?.remove();
-  const dialog = part("dialog", "", { id: "act", "aria-labelledby": "act-title" });
-  const form = part("form", "", { method: "dialog" });
   const [body, problem, acts] = [part("div", "", { class: "body" }), part("p", "", { class: "bad", role: "alert" }), part("div", "", { class: "acts" })];
-  form.append(part("h2", title, { id: "act-title" }), body, problem, acts);
-  dialog.append(form);
+  const form = part("form", "", { method: "dialog" }, part("h2", title, { id: "act-title" }), body, problem, acts);
+  const dialog = part("dialog", "", { id: "act", "aria-labelledby": "act-title" }, form);
   document.body.append(dialog);
   const controller = new AbortController();
   dialog.addEventListener("close", () => { controller.abort(); dialog.remove(); });

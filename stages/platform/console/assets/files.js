@@ -45,8 +45,7 @@ async function list(at, path) {
   let found;
   try {
     const { files } = await git(at, "repositoryFiles", { ref: at.revision || "HEAD", path });
-    const header = part("header");
-    header.append(part("code", `${at.repository}/${path}`), part("span", at.revision || "its own branch", { class: "mute" }));
+    const header = part("header", "", {}, part("code", `${at.repository}/${path}`), part("span", at.revision || "its own branch", { class: "mute" }));
     found = [header, names(at, path, files)];
   } catch (error) {
     found = [wrong(error)];
@@ -79,8 +78,7 @@ function edit(at, file, said) {
   text.readOnly = Boolean(mixed);
   const why = mixed ? "Its lines end in several ways, which would be lost here: change it elsewhere." : at.why;
   const act = () => (text.value === was ? say("Nothing is changed yet.") : commit(at, file, [was, text.value], ends));
-  const header = part("header");
-  header.append(part("code", file.path), part("span", `at ${file.revision.slice(0, 7)}`, { class: "mute" }), button("Commit…", why, act, { class: "primary" }));
+  const header = part("header", "", {}, part("code", file.path), part("span", `at ${file.revision.slice(0, 7)}`, { class: "mute" }), button("Commit…", why, act, { class: "primary" }));
   at.file.replaceChildren(header, ...(said ? [said] : []), text);
 }
 
@@ -93,12 +91,8 @@ function commit(at, file, [was, now], ends) {
     title: `Commit ${file.path}`,
     verb: "Commit",
     what: `This commits to ${at.repository} as you, by your Git token. What others changed meanwhile stays.`,
-    wait: "",
     look: async (body) => {
-      const box = part("details");
-      box.open = true;
-      box.append(part("summary", "What changes"), difference(was, now));
-      body.append(box);
+      body.append(part("details", "", { open: "" }, part("summary", "What changes"), difference(was, now)));
       field(body, "What the commit says", { name: "msg", value: `Change ${file.path}`, maxlength: "200" });
       choice(body, "to", "branch", true, ` Onto ${own}`);
       choice(body, "to", "pull", false, " Onto a new branch, with a pull request");
@@ -132,15 +126,12 @@ const why = (runtime) => `The app proxy of ${runtime} reads them with your own G
 const begin = asked("files", "Files cannot be read now", why, async ({ title, host, repository, path, revision, settings, why: none }, { runtime }) => {
   const integration = await mine(runtime, host);
   if (!integration) {
-    const way = part("p");
-    way.append(part("a", "Connect your Git account", { class: "button", href: settings }));
+    const way = part("p", "", {}, part("a", "Connect your Git account", { class: "button", href: settings }));
     return [empty(`You have no Git token of ${host} at ${runtime}`, `Files of ${repository} are read and committed with your own: without one, nobody knows what you may.`, way)];
   }
   const [folder, file] = ["Folder", "File"].map((name) => part("section", "", { class: "panel source", "aria-label": `${name} of ${title}`, tabindex: "0" }));
-  const halves = part("div", "", { class: "halves" });
-  halves.append(folder, file);
   await list({ runtime, integration, repository, revision, why: none, folder, file }, path);
-  return [halves];
+  return [part("div", "", { class: "halves" }, folder, file)];
 });
 
 export function start() {

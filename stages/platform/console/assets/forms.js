@@ -4,8 +4,7 @@ import { given } from "./swap.js";
 
 function ask(form, button) {
   const { dialog, body, acts } = frame(button?.getAttribute("aria-label") ?? button?.textContent ?? "");
-  const leave = part("button", "Leave it ", { value: "no", autofocus: "" });
-  leave.append(part("kbd", "Esc", { "aria-hidden": "true" }));
+  const leave = part("button", "Leave it ", { value: "no", autofocus: "" }, part("kbd", "Esc", { "aria-hidden": "true" }));
   body.append(part("p", form.dataset.confirm));
   acts.append(part("button", button?.textContent ?? "Do it", { class: "primary", value: "yes" }), leave);
   dialog.addEventListener("close", () => {

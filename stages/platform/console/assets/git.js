@@ -15,9 +15,7 @@ function connect({ runtime, again }, { name }) {
     wait: `Asking ${runtime}…`,
     look: async (body) => {
       const { beginGitAuth } = await ask(runtime, "beginGitAuth", { name });
-      const way = part("p");
-      way.append(outward("Open the provider's page", beginGitAuth.url), " within 10 minutes.");
-      body.append(way);
+      body.append(part("p", "", {}, outward("Open the provider's page", beginGitAuth.url), " within 10 minutes."));
       field(body, "The line that it shows", { name: "line" });
     },
     act: async (form) => {
@@ -34,7 +32,6 @@ function set({ runtime, again }, { name, provider }) {
     title: `Your token of ${name}`,
     verb: "Keep it",
     what: `Make a token at a page of ${NAMES[provider] ?? provider}. Its provider is asked whether it may enough; then it is kept in ${runtime}, sealed, and nowhere else.`,
-    wait: "",
     look: async (body) => {
       field(body, "Token", { type: "password", autocomplete: "new-password", name: "token" });
       if (provider === "BITBUCKET") field(body, "Whose it is: a user name, or an address with an API token", { name: "username" });
@@ -84,8 +81,7 @@ function state(own) {
 function row(body, at, one) {
   const own = one.users.find(({ userId }) => userId === document.body.dataset.user);
   const [text, type] = state(own);
-  const name = part("span", `${one.name} `);
-  name.append(part("span", NAMES[one.provider] ?? one.provider, { class: "mute" }));
+  const name = part("span", `${one.name} `, {}, part("span", NAMES[one.provider] ?? one.provider, { class: "mute" }));
   const box = part("span", "", { class: "acts" });
   const act = (title, why, what, of) => box.append(button(title, why, () => what(at, one), { "aria-label": `${of} ${one.name}` }));
   if (one.provider === "GITHUB") act("Connect…", at.why, connect, "Connect with");

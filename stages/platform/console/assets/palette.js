@@ -17,11 +17,7 @@ function mark(step) {
   else box.removeAttribute("aria-activedescendant");
 }
 
-function command([name, href]) {
-  const item = part("li", "", { role: "presentation" });
-  item.append(part("a", name, { role: "option", tabindex: "-1", href }));
-  return item;
-}
+const command = ([name, href]) => part("li", "", { role: "presentation" }, part("a", name, { role: "option", tabindex: "-1", href }));
 
 async function find() {
   const text = box.value.trim();

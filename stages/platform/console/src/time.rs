@@ -3,6 +3,11 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+/// A moment of the store, in milliseconds since 1970.
+pub(crate) fn moment(at: i64) -> Timestamp {
+    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 /// "4 min", "3 h", "yesterday", "6 d".
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = (now.as_second() - at.as_second()).max(0);

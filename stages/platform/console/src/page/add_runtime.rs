@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use url::{Host, Url, form_urlencoded};
 
 use super::link::with;
-use super::pieces::{command, number};
+use super::pieces::{command, counted};
 use super::shell::{Page, Section, find_bar};
 use crate::installation::{Installation, Left};
 use crate::view::runtime::RuntimeRow;
@@ -98,7 +98,7 @@ fn waits(runtime: &Installation, known: Option<&RuntimeRow>) -> Markup {
                     None => { span.glyph.still aria-hidden="true" { "◌" } " Waiting to hear of it; this turns green by itself." },
                     Some(row) => {
                         span.glyph.ok aria-hidden="true" { "●" } " " b { (runtime.name) " is heard of" (version.unwrap_or_default()) } ". "
-                        @if reports { "It reports " (number(row.applications)) (if row.applications == 1 { " application: " } else { " applications: " })
+                        @if reports { "It reports " (counted(row.applications, "application")) ": "
                             a href={"/applications?q=runtime%3A" (runtime.name)} { "look at them" } "." }
                         @else { "It has reported no application yet. Where there are some, its account of Argo CD may not read them:" }
                     },

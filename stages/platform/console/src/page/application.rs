@@ -8,6 +8,7 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::{application_key, application_path, with};
+use super::missing::nothing;
 use super::parts::Parts;
 use super::pieces::{counted, empty, first_line, health, name, number, plain, prose, short, sync};
 use super::shell::{Page, Section};
@@ -545,21 +546,22 @@ pub(crate) fn first_changed(resources: &[Resource]) -> Option<ResourceKey> {
 
 /// What to say of an application that was never reported, or that whoever looks may not see: which of both is not told.
 pub(crate) fn unknown(id: &ApplicationName, is_admin: bool) -> Page {
-    Page {
-        title: "Not known".to_owned(),
-        section: Section::Applications,
-        bar: super::shell::find_bar(),
-        body: html! { h1.hidden { "Not known" } (empty(
-            if is_admin { "This application is not known" } else { "This application is not known, or not yours to see" },
-            &html! {
-                p {
-                    @if is_admin { "Nobody reported " } @else { "Nobody reported, or no rule of your teams shows you, " }
-                    b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "."
-                }
-                p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
-            },
-        )) },
-    }
+    nothing(
+        "Not known",
+        Section::Applications,
+        if is_admin {
+            "This application is not known"
+        } else {
+            "This application is not known, or not yours to see"
+        },
+        &html! {
+            p {
+                @if is_admin { "Nobody reported " } @else { "Nobody reported, or no rule of your teams shows you, " }
+                b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "."
+            }
+            p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
+        },
+    )
 }
 
 #[cfg(test)]

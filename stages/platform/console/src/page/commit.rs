@@ -8,7 +8,8 @@ use stages_platform_store::FileDiff;
 use super::application::{Asked, Tab};
 use super::diff;
 use super::link::{SEGMENT, application_key, application_path, with};
-use super::pieces::{empty, first_line, person, plain, short};
+use super::missing::nothing;
+use super::pieces::{empty, first_line, person, plain, revision, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
@@ -58,16 +59,12 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
     let mut lines = change.message.lines();
     let title = lines.next().map(str::trim).filter(|line| !line.is_empty()).unwrap_or("Without a message");
     let rest = lines.collect::<Vec<_>>().join("\n");
-    let revision = short(&change.revision);
     let mut room = diff::LINES;
     let provided = commit.sources.iter().find_map(|source| commit_link(&source.repository, &change.revision));
     html! {
         div.title data-key={"title/" (application_key(&asked.id))} data-application=(application_key(&asked.id)) {
             h1 { bdi { (plain(title)) } }
-            span.tag { @match provided {
-                Some(provided) => a href=(provided) rel="noreferrer" title=(change.revision) { code { (revision) } },
-                None => code title=(change.revision) { (revision) },
-            } }
+            span.tag { (revision(provided.as_deref(), &change.revision)) }
             (person(&change.author))
             @if let Some(of) = &commit.made_from { p { (made_from(of)) } }
             p.mute { "came with the deployment of " a href=(timeline(asked)) { (asked.id.name) } ", " (absolute(began)) }
@@ -93,10 +90,7 @@ pub(super) fn made_from(of: &MadeFrom) -> Markup {
     html! {
         span.mute {
             "made from "
-            @match commit_link(repository, &change.revision) {
-                Some(link) => a href=(link) rel="noreferrer" title=(change.revision) { code { (short(&change.revision)) } },
-                None => code title=(change.revision) { (short(&change.revision)) },
-            }
+            (revision(commit_link(repository, &change.revision).as_deref(), &change.revision))
             " " (person(&change.author)) " "
             bdi.message { (plain(first_line(&change.message))) }
         }
@@ -147,19 +141,16 @@ fn why(untold: &str) -> &'static str {
 
 /// What to say of a commit that is not known.
 pub(crate) fn unknown(asked: &Asked, revision: &str) -> Page {
-    Page {
-        title: "Not known".to_owned(),
-        section: Section::Applications,
-        bar: super::shell::find_bar(),
-        body: html! { h1.hidden { "Not known" } (empty(
-            "This commit is not known",
-            &html! {
-                p { "No deployment of " b { (asked.id.name) } " in " (asked.id.namespace) " of runtime " (asked.id.runtime) " is known to have brought "
-                    code { (short(revision)) } " then." }
-                p { a.button href=(timeline(asked)) { "To the timeline" } }
-            },
-        )) },
-    }
+    nothing(
+        "Not known",
+        Section::Applications,
+        "This commit is not known",
+        &html! {
+            p { "No deployment of " b { (asked.id.name) } " in " (asked.id.namespace) " of runtime " (asked.id.runtime) " is known to have brought "
+                code { (short(revision)) } " then." }
+            p { a.button href=(timeline(asked)) { "To the timeline" } }
+        },
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::applications::{bar, mistyped};
 use super::link::{application_key, application_path, with};
-use super::pieces::{change, empty, outcome, person, who};
+use super::pieces::{change, empty, outcome, people, who};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting};
@@ -65,7 +65,7 @@ fn table(deployments: &[Deployment], now: Timestamp) -> Markup {
                             td.what { a href={(application_path(&one.application)) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } (who(&one.change)) }
                             td.mute.narrow-away { (one.application.runtime) }
                             td.change.narrow-away { div.one-line { (change(&one.change)) } }
-                            td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
+                            td.narrow-away { (people(one)) }
                             td.number.mute { (lasting(one.at, end)) }
                         }
                     }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::clusters;
 use super::link::{application_key, application_path};
-use super::pieces::{counted, empty, health, number, plain};
+use super::pieces::{counted, empty, glyph, health, number, plain};
 use super::runtimes::{lines, no_application};
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
@@ -103,40 +103,32 @@ fn line(need: &Need, now: Timestamp) -> Markup {
             "Compare",
         ),
         Subject::SyncFailed(id, place) => (
-            html! { span.glyph.bad role="img" aria-label="Sync failed" title="Sync failed" { "✕" } },
+            glyph("bad", "Sync failed", "✕"),
             &id.name,
             place.clone(),
             format!("{}?tab=errors", application_path(id)),
             "Errors",
         ),
         Subject::Unknown(id, place) => (
-            html! { span.glyph.still role="img" aria-label="Unknown" title="Unknown" { "?" } },
+            glyph("still", "Unknown", "?"),
             &id.name,
             place.clone(),
             format!("{}?tab=errors", application_path(id)),
             "Errors",
         ),
         Subject::OutOfSync(id, place) => (
-            html! { span.glyph.warn role="img" aria-label="Out of sync" title="Out of sync" { "≠" } },
+            glyph("warn", "Out of sync", "≠"),
             &id.name,
             place.clone(),
             format!("{}?tab=drift", application_path(id)),
             "Show drift",
         ),
-        Subject::Silent(name) => (
-            html! { span.glyph.still role="img" aria-label="Silent" title="Silent" { "◌" } },
-            name,
-            "runtime".to_owned(),
-            "/runtimes".to_owned(),
-            "Check",
-        ),
-        Subject::Troubled(name) => (
-            html! { span.glyph.bad role="img" aria-label="Error" title="Error" { "✕" } },
-            name,
-            "runtime".to_owned(),
-            "/runtimes".to_owned(),
-            "What to do",
-        ),
+        Subject::Silent(name) => {
+            (glyph("still", "Silent", "◌"), name, "runtime".to_owned(), "/runtimes".to_owned(), "Check")
+        }
+        Subject::Troubled(name) => {
+            (glyph("bad", "Error", "✕"), name, "runtime".to_owned(), "/runtimes".to_owned(), "What to do")
+        }
     };
     html! {
         tr data-key={"need/" (key)} data-row {

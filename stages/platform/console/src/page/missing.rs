@@ -1,6 +1,6 @@
 //! Pages of addresses that have none, or none for whoever asks.
 
-use maud::html;
+use maud::{Markup, html};
 
 use super::pieces::empty;
 use super::shell::{Page, Section, find_bar};
@@ -20,16 +20,19 @@ pub(crate) fn page() -> Page {
 
 /// A page of no section: why there is nothing, what to do, and the way home.
 fn nowhere(title: &str, why: &str, what_next: &str) -> Page {
-    Page {
-        title: title.to_owned(),
-        section: Section::Nowhere,
-        bar: find_bar(),
-        body: html! { h1.hidden { (title) } (empty(
-            why,
-            &html! {
-                p { (what_next) }
-                p { a.button href="/" { "Home" } }
-            },
-        )) },
-    }
+    nothing(
+        title,
+        Section::Nowhere,
+        why,
+        &html! {
+            p { (what_next) }
+            p { a.button href="/" { "Home" } }
+        },
+    )
+}
+
+/// A page that says why there is nothing to show.
+pub(super) fn nothing(title: &str, section: Section, why: &str, body: &Markup) -> Page {
+    let body = html! { h1.hidden { (title) } (empty(why, body)) };
+    Page { title: title.to_owned(), section, bar: find_bar(), body }
 }

@@ -3,19 +3,24 @@
 use maud::{Markup, html};
 
 use crate::view::application::Change;
-use crate::view::deployment::Outcome;
+use crate::view::deployment::{Deployment, Outcome};
 use crate::view::state::{Health, SyncStatus};
 
+/// A shape, told in a word.
+pub(super) fn glyph(class: &str, word: &str, shape: &str) -> Markup {
+    html! { span class={"glyph " (class)} role="img" aria-label=(word) title=(word) { (shape) } }
+}
+
 pub(crate) fn health(state: Health) -> Markup {
-    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+    glyph(state.class(), state.word(), state.glyph())
 }
 
 pub(crate) fn sync(state: SyncStatus) -> Markup {
-    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+    glyph(state.class(), state.word(), state.glyph())
 }
 
 pub(crate) fn outcome(state: Outcome) -> Markup {
-    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+    glyph(state.class(), state.word(), state.glyph())
 }
 
 /// A revision, or those of several sources, which have commas between them: of what Git or a registry gives the first seven digits,
@@ -121,6 +126,21 @@ pub(crate) fn number(value: u64) -> String {
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let end = if count == 1 { "" } else { "s" };
     format!("{} {one}{end}", number(count))
+}
+
+/// A commit by its revision, with the way to its page where there is one.
+pub(super) fn revision(link: Option<&str>, revision: &str) -> Markup {
+    html! {
+        @match link {
+            Some(link) => a href=(link) rel="noreferrer" title=(revision) { code { (short(revision)) } },
+            None => code title=(revision) { (short(revision)) },
+        }
+    }
+}
+
+/// Whose commit a deployment is of, and who synced it.
+pub(super) fn people(one: &Deployment) -> Markup {
+    html! { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
 }
 
 /// What to say where there is nothing: what it is, why, and what to do next.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::pieces::{number, prose};
+use super::pieces::{counted, glyph, number, prose};
 use crate::time::since;
 use crate::view::runtime::Refused;
 
@@ -50,9 +50,9 @@ pub(super) fn lines(refused: &[Refused], now: Timestamp) -> Markup {
     html! {
         @for one in refused.iter().filter(|one| is_late(one, now)) {
             li {
-                span.glyph.warn role="img" aria-label="refused" title="refused" { "▲" }
+                (glyph("warn", "refused", "▲"))
                 div {
-                    p { b { (number(one.number)) (if one.number == 1 { " request" } else { " requests" }) " not taken" } ": "
+                    p { b { (counted(one.number, "request")) " not taken" } ": "
                         (one.reason.replace('_', " ")) ", the last " (since(one.at, now)) }
                     p.cure { span.mute { "What to do: " } (prose(cure(&one.reason))) }
                 }

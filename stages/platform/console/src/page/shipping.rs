@@ -9,7 +9,7 @@ use super::link::{application_key, application_path, with};
 use super::pieces::{counted, empty, number, outcome, short};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
-use crate::time::{absolute, lasting};
+use crate::time::{absolute, lasting, moment};
 use crate::view::deployment::Outcome;
 use crate::view::shipping::{Shipping, Trend};
 
@@ -90,10 +90,6 @@ impl Figure {
 /// Where a figure is shown with what stands behind it.
 pub(crate) fn path(days: u32, figure: Figure) -> String {
     format!("/shipping/{days}/{}", figure.word())
-}
-
-fn moment(at: i64) -> Timestamp {
-    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 fn span(lasts: i64) -> String {

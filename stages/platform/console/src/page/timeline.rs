@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::application::{Asked, DAY, LONGEST, Tab};
 use super::commit;
-use super::pieces::{author, change, empty, first_line, health, outcome, person, plain, short, sync};
+use super::pieces::{author, change, empty, first_line, health, outcome, people, person, plain, short, sync};
 use super::provider::commit_link;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Transition};
@@ -52,7 +52,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                 td { (outcome(one.outcome)) }
                                 td.change { (if one.outcome == Outcome::Failed { "Not deployed: " } else { "Deployed " }) (change(&one.change)) (author(&one.change))
                                     @if !one.message.is_empty() { br; small.mute { bdi { (plain(&one.message)) } } } }
-                                td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
+                                td.narrow-away { (people(one)) }
                                 td.narrow-away { (images(one)) }
                                 td.number.mute { (lasting(one.at, end)) }
                                 td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }

@@ -90,7 +90,7 @@ pub(super) async fn read(
     let (cluster, namespace) = &known.destination;
     Ok(Some(Application {
         cause,
-        as_of: rows::time(as_of),
+        as_of: rows::moment(as_of),
         moment,
         silent_since: rows::silent(known.heard_at, now),
         deleted: known.deleted,
@@ -157,7 +157,7 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
         sync: rows::sync(at.sync.as_deref().unwrap_or_default()),
         message: at.health_message.clone().unwrap_or_default(),
         pods: at.pods,
-        since: rows::time(at.at),
+        since: rows::moment(at.at),
         changed: at.changed,
     };
     if listed.is_empty() {
@@ -250,7 +250,7 @@ fn spans<T: Copy + PartialEq>(
 ) -> Vec<Span<T>> {
     let mut all: Vec<Span<T>> = Vec::new();
     for state in states {
-        let at = rows::time(state.at).max(window.begin).min(window.end);
+        let at = rows::moment(state.at).max(window.begin).min(window.end);
         let of = of(state).filter(|_| !state.deleted);
         match (all.last_mut(), of) {
             (Some(last), Some(state)) if last.state == state && last.to == window.end => {}
@@ -277,8 +277,8 @@ fn sync_of(state: &StateOf) -> Option<SyncStatus> {
 
 fn life(states: &[StateOf], drifted: &[DriftOf], deployments: Vec<Deployment>, window: Window) -> Life {
     let drift = drifted.iter().filter(|one| one.resource.is_none()).rev().map(|one| Span {
-        from: rows::time(one.onset).max(window.begin),
-        to: one.ended.map_or(window.end, rows::time).min(window.end),
+        from: rows::moment(one.onset).max(window.begin),
+        to: one.ended.map_or(window.end, rows::moment).min(window.end),
         state: (),
     });
     Life {
@@ -307,7 +307,7 @@ fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
             _ => None,
         };
         let change = Transition {
-            at: rows::time(state.at),
+            at: rows::moment(state.at),
             resource: None,
             health: now.filter(|now| Some(*now) != health).map(|now| (health, now)),
             sync: now_sync.filter(|now| Some(*now) != sync).map(|now| (sync, now)),
@@ -330,7 +330,7 @@ fn steps(states: &[StepOf], of: Steps) -> Vec<Transition> {
     let mut known: BTreeMap<ResourceKey, (Option<Health>, Option<SyncStatus>, &str)> = BTreeMap::new();
     let mut all: Vec<Transition> = Vec::new();
     for state in states {
-        let (at, key) = (rows::time(state.at), rows::key(&state.name));
+        let (at, key) = (rows::moment(state.at), rows::key(&state.name));
         let message = if state.deleted { "gone" } else { state.step.as_deref().unwrap_or_default() };
         let health = state.health.as_deref().map(rows::health).filter(|_| !state.deleted);
         // Whether what goes through phases is in sync is told with the application.
@@ -357,7 +357,7 @@ fn steps(states: &[StepOf], of: Steps) -> Vec<Transition> {
 }
 
 fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
-    let seen = at.map_or(Timestamp::UNIX_EPOCH, |object| rows::time(object.at));
+    let seen = at.map_or(Timestamp::UNIX_EPOCH, |object| rows::moment(object.at));
     let condition = |one: &Condition| Problem {
         at: one.last_transition_time.unwrap_or(seen),
         error: one.r#type.ends_with("Error"),
@@ -421,7 +421,7 @@ mod tests {
                 }
                 None => one.message.clone(),
             };
-            let all = transitions(&states, rows::time(begin));
+            let all = transitions(&states, rows::moment(begin));
             all.iter().map(|one| (one.at.as_millisecond(), word(one).trim().to_owned())).collect::<Vec<_>>()
         };
         let of = |at: i64, what: &str| (at, what.to_owned());

@@ -23,7 +23,7 @@ impl HealthAt {
         Self {
             health: rows::health(&known.listed.health),
             message: known.health_message.clone(),
-            since: rows::time(known.health_since),
+            since: rows::moment(known.health_since),
             gone: known.deleted,
         }
     }
@@ -37,7 +37,7 @@ impl HealthAt {
         Self {
             health: rows::health(health.unwrap_or_default()),
             message: object.and_then(|object| object.health_message.clone()).unwrap_or_default(),
-            since: rows::time(since.unwrap_or_default()),
+            since: rows::moment(since.unwrap_or_default()),
             gone: object.is_none_or(|object| object.deleted),
         }
     }

@@ -36,8 +36,8 @@ pub(super) fn drifts(drifted: &[DriftOf], resources: &[Resource], known: &[Arc<C
     for (index, (one, name)) in of_resources.enumerate() {
         let resource = |ended: Option<i64>| DriftedResource {
             key: rows::key(name),
-            from: rows::time(one.onset),
-            to: ended.map(rows::time),
+            from: rows::moment(one.onset),
+            to: ended.map(rows::moment),
             what: known.get(index).map_or_else(Vec::new, |known| drifted::what(known, one.onset)),
         };
         match own.iter_mut().rev().find(|(own, _)| is_within(one, own)) {
@@ -58,7 +58,7 @@ pub(super) fn drifts(drifted: &[DriftOf], resources: &[Resource], known: &[Arc<C
     own.sort_by_key(|(one, _)| std::cmp::Reverse(one.onset));
     let drift = |(one, mut resources): (&DriftOf, Vec<DriftedResource>)| {
         resources.sort_by(|one, other| (one.from, &one.key).cmp(&(other.from, &other.key)));
-        Drift { from: rows::time(one.onset), to: one.ended.map(rows::time), resources }
+        Drift { from: rows::moment(one.onset), to: one.ended.map(rows::moment), resources }
     };
     own.into_iter().map(drift).collect()
 }
@@ -132,7 +132,7 @@ mod tests {
         let all = drifts(&[later(), first, pruned()], &[], &[]);
         let told: Vec<Vec<_>> =
             all.iter().map(|one| one.resources.iter().map(|one| one.to).collect()).collect();
-        let expected: [Vec<_>; 2] = [vec![], vec![Some(rows::time(200_000))]];
+        let expected: [Vec<_>; 2] = [vec![], vec![Some(rows::moment(200_000))]];
         assert_eq!(told, expected);
         // Before all that is shown; and one that is there, which its application does not mind.
         assert_eq!(told_of(&[later(), pruned()], &[]), [(900_000, 0)]);
@@ -143,7 +143,7 @@ mod tests {
             message: String::new(),
             pods: None,
             parent: None,
-            since: rows::time(1_000),
+            since: rows::moment(1_000),
             changed: false,
         };
         assert_eq!(told_of(&[later(), pruned()], &[there]), [(900_000, 0), (1_000, 1)]);

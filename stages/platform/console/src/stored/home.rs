@@ -86,7 +86,7 @@ pub(super) async fn read(
         found.partition(|one| matches!(one.subject, Subject::OutOfSync(..) | Subject::Unknown(..)));
     needs.extend(urgent.into_iter().chain(troubled).chain(waits));
     let today = now.as_millisecond().div_euclid(DAY) * DAY;
-    let first = rows::time(today - (i64::from(DAYS) - 1) * DAY);
+    let first = rows::moment(today - (i64::from(DAYS) - 1) * DAY);
     let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
     let applications = runtimes.iter().map(|one| one.applications).sum();
     let days = (0_i64..).zip(days).map(|(index, day)| Day {
@@ -146,8 +146,8 @@ fn trouble(runtime: &RuntimeRow, now: Timestamp) -> Option<Need> {
 }
 
 fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now: Timestamp) -> Need {
-    let (health_since, sync_since) = (rows::time(found.health_since), rows::time(found.sync_since));
-    let phase_at = rows::time(found.phase_at);
+    let (health_since, sync_since) = (rows::moment(found.health_since), rows::moment(found.sync_since));
+    let phase_at = rows::moment(found.phase_at);
     let row = rows::application(found.application);
     let place = match row.environment.as_str() {
         "" => row.id.runtime.clone(),

@@ -6,6 +6,7 @@ use stages_platform_store::{
     RefusedReports, ResourceName, SILENT, SourceChange, version,
 };
 
+pub(super) use crate::time::moment;
 use crate::view::application::{ApplicationRow, Change};
 use crate::view::cluster::ClusterRow;
 use crate::view::commit::MadeFrom;
@@ -13,10 +14,6 @@ use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome}
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 use crate::view::state::{Health, SyncStatus};
-
-pub(super) fn time(at: i64) -> Timestamp {
-    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
-}
 
 pub(super) fn health(word: &str) -> Health {
     word.parse().unwrap_or(Health::Unknown)
@@ -36,7 +33,7 @@ pub(super) fn application(row: ListedApplication) -> ApplicationRow {
         project: row.project,
         version: Some(row.version).filter(|version| !version.is_empty()),
         change: Some(change).filter(|change| !change.revision.is_empty()),
-        deployed: row.deployed_at.map(time),
+        deployed: row.deployed_at.map(moment),
         group: row.group,
     }
 }
@@ -69,8 +66,8 @@ pub(super) fn deployment(row: FleetDeployment) -> Deployment {
     };
     Deployment {
         application: row.application,
-        at: time(row.started_at),
-        finished: row.finished_at.map(time),
+        at: moment(row.started_at),
+        finished: row.finished_at.map(moment),
         change: Change { revision: row.revision, message: row.commit_message, author: row.author },
         by: Some(row.initiated_by).filter(|by| !by.is_empty()),
         images: list(&row.images).into_iter().map(moved).collect(),
@@ -112,7 +109,7 @@ pub(super) fn key(name: &ResourceName) -> ResourceKey {
 }
 
 pub(super) fn resource(row: FoundResource) -> ResourceRow {
-    let at = time(row.at);
+    let at = moment(row.at);
     ResourceRow {
         application: row.application,
         resource: Resource {
@@ -131,7 +128,7 @@ pub(super) fn resource(row: FoundResource) -> ResourceRow {
 
 /// Since when whoever was heard of then is silent.
 pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
-    seen.map(time).filter(|seen| now.duration_since(*seen) >= SignedDuration::from_millis(SILENT))
+    seen.map(moment).filter(|seen| now.duration_since(*seen) >= SignedDuration::from_millis(SILENT))
 }
 
 pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
@@ -143,8 +140,8 @@ pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
         version: said.or_else(|| reporter.and_then(|role| role.version.clone())),
         applications: row.applications,
         healthy: row.healthy,
-        heard: row.heard_at.map(time),
-        last_report: row.reported_at.map(time),
+        heard: row.heard_at.map(moment),
+        last_report: row.reported_at.map(moment),
         lag: row.lag.and_then(|lag| u64::try_from(lag).ok()),
         silent: silent(row.heard_at, now).is_some(),
         refused: row.refused.into_iter().map(refused).collect(),
@@ -155,11 +152,11 @@ pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
 
 fn role(row: HeardRole) -> RuntimeRole {
     let version = Some(row.version).filter(|version| !version.is_empty());
-    RuntimeRole { name: row.role, version, heard: time(row.at) }
+    RuntimeRole { name: row.role, version, heard: moment(row.at) }
 }
 
 pub(super) fn refused(row: RefusedReports) -> Refused {
-    Refused { reason: row.reason, number: row.number, at: time(row.at) }
+    Refused { reason: row.reason, number: row.number, at: moment(row.at) }
 }
 
 pub(super) fn cluster(row: FleetCluster, runtimes: &[RuntimeRow]) -> ClusterRow {

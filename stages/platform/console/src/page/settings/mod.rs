@@ -9,11 +9,11 @@ pub(crate) mod retention;
 pub(crate) mod rules;
 pub(crate) mod tokens;
 
-use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::pieces::command;
 use super::shell::{Page, Section, find_bar};
+use crate::time::moment;
 
 /// What stands above a list.
 pub(crate) enum Said<'a> {
@@ -58,7 +58,7 @@ fn above(said: &Said<'_>, made: &Markup) -> Markup {
 }
 
 fn day(at: i64) -> Markup {
-    let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    let at = moment(at);
     html! { time datetime=(at) data-at { (at.strftime("%F %H:%M UTC")) } }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stages_platform_store::{
-    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Runtime, Scope, name_of,
+    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Runtime, Scope, name_of,
 };
 
 use crate::api::Api;
@@ -204,7 +204,7 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
     }
     let decision = match action {
         Some(action) => access.decide(action, entity, &subject),
-        None if access.role == Role::Admin => Decision::Admin,
+        None if access.is_admin() => Decision::Admin,
         None => Decision::None(Vec::new()),
     };
     Ok(match decision {

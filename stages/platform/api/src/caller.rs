@@ -6,9 +6,7 @@ use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
 use stages_client::{OwnCookie, QueryFault, bearer_token};
-use stages_platform_store::{
-    Access, By, KnownKey, Registration, Role, Runtime, Scope, Store, StoreError, View,
-};
+use stages_platform_store::{Access, By, KnownKey, Registration, Runtime, Scope, Store, StoreError, View};
 
 /// How somebody came in whose page asks.
 const SESSION: &str = "session";
@@ -286,7 +284,7 @@ impl Caller {
     /// Whether they see everything of a runtime.
     pub(crate) fn sees_all_of(&self, runtime: &str) -> bool {
         match self {
-            Self::Person(person) => person.access.role == Role::Admin,
+            Self::Person(person) => person.access.is_admin(),
             Self::Runtime(own) => own.name == runtime,
         }
     }
@@ -303,7 +301,7 @@ impl Caller {
     /// Somebody who sees how accounts are.
     pub(crate) fn manages(&self) -> Result<&Person, Refusal> {
         match self {
-            Self::Person(person) if person.access.role == Role::Admin => Ok(person),
+            Self::Person(person) if person.access.is_admin() => Ok(person),
             Self::Person(_) => Err(Refusal::NotAdmin),
             Self::Runtime(_) => Err(Refusal::NotAPerson),
         }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stages_platform_store::{
-    Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text,
+    Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text, group_of,
 };
 
 use crate::changes::{self, AnnotatedCommits};
@@ -347,7 +347,7 @@ struct OwnerReference {
 fn owner_of(references: Option<&RawValue>) -> Option<String> {
     let references: Vec<OwnerReference> = serde_json::from_str(references?.get()).ok()?;
     let of = references.iter().find(|of| of.controller).or(references.first())?;
-    let group = of.api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(&of.api_version);
     let parts = [group, &of.kind, &of.name];
     let is_whole = parts.iter().all(|part| part.len() <= 253 && !part.contains('/'));
     (is_whole && !of.kind.is_empty() && !of.name.is_empty()).then(|| parts.join("/"))

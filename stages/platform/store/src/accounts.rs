@@ -16,6 +16,9 @@ const UID_BYTES: usize = 16;
 /// All sessions of somebody but one.
 pub(crate) const END_SESSIONS: &str =
     "DELETE FROM sessions WHERE digest <> $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
+/// All sessions of somebody.
+pub(crate) const END_EVERY_SESSION: &str =
+    "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
 
 /// What somebody may do whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +61,13 @@ impl Role {
 
     /// By its name.
     #[must_use]
-    pub fn of(name: &str) -> Self {
-        // Whatever is not known may least.
-        if name == "admin" { Self::Admin } else { Self::Member }
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Admin, Self::Member].into_iter().find(|role| role.name() == name)
+    }
+
+    /// As it is kept: whatever is not known may least.
+    pub(crate) fn of(name: &str) -> Self {
+        Self::named(name).unwrap_or(Self::Member)
     }
 }
 
@@ -166,12 +173,11 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         let used = "DELETE FROM links WHERE digest = $1 AND until > $2 AND user_id = (SELECT id FROM users WHERE name = $3)";
         let set = "UPDATE users SET password = $2 WHERE name = $1 AND disabled = 0";
-        let end = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
         let by = By { who: name.to_owned(), how: "link" };
         self.whether(vec![
             Statement::must(used, [link.into(), now.into(), name.into()]),
             Statement::must(set, [name.into(), hash.into()]),
-            Statement::may(end, [name.into()]),
+            Statement::may(END_EVERY_SESSION, [name.into()]),
             by.did("user.password", name, now),
         ])
         .await

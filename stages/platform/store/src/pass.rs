@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
-use crate::accounts::Role;
 use crate::audit::By;
 use crate::connection::Arg;
 use crate::error::StoreError;
@@ -91,6 +90,6 @@ impl Pass {
     /// Whether they manage accounts.
     #[must_use]
     pub fn is_admin(&self) -> bool {
-        self.access.role == Role::Admin
+        self.access.is_admin()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, END_SESSIONS, Role, insert, joins};
+use crate::accounts::{Account, END_EVERY_SESSION, END_SESSIONS, Role, insert, joins};
 use crate::audit::By;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
@@ -172,9 +172,11 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         let mut all = vec![Statement::must(DISABLED, [name.into(), i64::from(disabled).into()])];
         if disabled {
-            let sessions = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
             let links = "DELETE FROM links WHERE user_id = (SELECT id FROM users WHERE name = $1)";
-            all.extend([Statement::may(sessions, [name.into()]), Statement::may(links, [name.into()])]);
+            all.extend([
+                Statement::may(END_EVERY_SESSION, [name.into()]),
+                Statement::may(links, [name.into()]),
+            ]);
         }
         all.push(by.did(if disabled { "user.disable" } else { "user.enable" }, name, now));
         self.whether(all).await
@@ -268,8 +270,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when they go on.
     pub async fn end_sessions(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
-        let sql = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
-        self.whether(vec![Statement::must(sql, [name.into()]), by.did("user.sign-out", name, now)]).await
+        self.whether(vec![
+            Statement::must(END_EVERY_SESSION, [name.into()]),
+            by.did("user.sign-out", name, now),
+        ])
+        .await
     }
 
     /// Every rule, by its number.

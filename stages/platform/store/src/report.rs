@@ -71,6 +71,12 @@ impl Listing {
     }
 }
 
+/// The group of an API version: nothing of `v1`, `apps` of `apps/v1`.
+#[must_use]
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 impl ResourceName {
     /// Of the four columns of which the first is named.
     pub(crate) fn read(row: &Row, first: usize) -> Result<Self, StoreError> {
@@ -88,8 +94,7 @@ impl ResourceName {
     }
 
     pub(crate) fn listing(&self) -> Listing {
-        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
-        Listing::new(group, &self.kind, &self.namespace, &self.name)
+        Listing::new(group_of(&self.api_version), &self.kind, &self.namespace, &self.name)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::accounts;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
-use crate::report::Millis;
+use crate::report::{Millis, group_of};
 use crate::rows::with_rows;
 
 /// How long what is kept.
@@ -244,7 +244,7 @@ impl Sweep<'_> {
         };
         let arguments = [Arg::Int(application), Arg::Text(kind), Arg::Text(name), Arg::Text(namespace)];
         for row in self.connection.rows(OWNERS, &arguments).await? {
-            if row.text(0)?.split_once('/').map_or("", |(group, _)| group) == group {
+            if group_of(&row.text(0)?) == group {
                 return Ok(true);
             }
         }

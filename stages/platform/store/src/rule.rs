@@ -242,6 +242,12 @@ impl Subject<'_> {
 }
 
 impl Access {
+    /// Whether they may do everything.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.role == Role::Admin
+    }
+
     /// Whether they may do that to this.
     #[must_use]
     pub fn may(&self, action: Action, entity: Entity, subject: &Subject<'_>) -> bool {
@@ -251,7 +257,7 @@ impl Access {
     /// The same, and what says so.
     #[must_use]
     pub fn decide(&self, action: Action, entity: Entity, subject: &Subject<'_>) -> Decision {
-        if self.role == Role::Admin {
+        if self.is_admin() {
             return Decision::Admin;
         }
         let holds = |rule: &&Rule| rule.wanted().iter().all(|want| subject.has(want));
@@ -274,10 +280,7 @@ impl Access {
     }
 
     fn view_of(&self, entity: Entity) -> View {
-        View(
-            (self.role != Role::Admin)
-                .then(|| self.granting(Action::View, entity).map(Rule::wanted).collect()),
-        )
+        View((!self.is_admin()).then(|| self.granting(Action::View, entity).map(Rule::wanted).collect()))
     }
 
     /// Whether a rule says by itself that they see something of a runtime: one that names it, or names nothing. Applications that are
@@ -292,7 +295,7 @@ impl Access {
                     |(.., values)| values.iter().any(|value| value == runtime),
                 )
         };
-        self.role == Role::Admin || self.rules.iter().any(shows)
+        self.is_admin() || self.rules.iter().any(shows)
     }
 
     fn granting(&self, action: Action, entity: Entity) -> impl Iterator<Item = &Rule> {

@@ -294,7 +294,7 @@ impl Mutation {
     /// group stays one for good, also without the group and where what it gave has lapsed.
     async fn set_user_role(&self, context: &Context<'_>, name: String, role: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
-        let Some(role) = [Role::Admin, Role::Member].into_iter().find(|one| one.name() == role) else {
+        let Some(role) = Role::named(&role) else {
             return Err(wrong("a role is 'admin' or 'member'"));
         };
         let set = store(context)?.set_role(&person.by, &name, role, now(context)?).await;

@@ -67,7 +67,7 @@ impl Query {
         let (id, name, is_admin, runtime_name) = match caller(context)? {
             Caller::Person(person) => {
                 let who = person.access.who.clone();
-                (who.clone(), who, person.access.role == kept::Role::Admin, None)
+                (who.clone(), who, person.access.is_admin(), None)
             }
             Caller::Runtime(kept::Runtime { name, .. }) => {
                 (kept::runtime_id(name).into_owned(), name.clone(), false, Some(name.clone()))

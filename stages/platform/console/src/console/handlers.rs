@@ -205,9 +205,10 @@ pub(crate) async fn runtimes(request: SignedInRequest) -> HandlerResult {
     let (fleet, failed) = (&request.session.fleet, |error: Unavailable| request.unavailable(&error));
     let all = fleet.runtimes().await.map_err(failed)?;
     let clusters = fleet.clusters().await.map_err(failed)?;
-    let refused_of_nobody = match request.session.role {
-        Role::Admin => Some(fleet.refused_of_nobody().await.map_err(failed)?),
-        Role::Member => None,
+    let refused_of_nobody = if request.session.is_admin() {
+        Some(fleet.refused_of_nobody().await.map_err(failed)?)
+    } else {
+        None
     };
     Ok(request.shown(&page::runtimes::page(
         &all,

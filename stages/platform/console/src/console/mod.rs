@@ -24,7 +24,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use stages_client::OwnCookie;
-use stages_platform_store::{Access, ApplicationName, Retention, Role, Store};
+use stages_platform_store::{Access, ApplicationName, Retention, Store};
 use url::{Url, form_urlencoded};
 
 use crate::fleet::{Fleet, Fleets, Unavailable};
@@ -75,7 +75,6 @@ pub struct Console(Arc<Inner>);
 #[derive(Clone)]
 pub(crate) struct Session {
     user: String,
-    role: Role,
     digest: [u8; 32],
     access: Access,
     /// What is known, as far as they see it: there is no other way to ask.
@@ -84,7 +83,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn is_admin(&self) -> bool {
-        self.role == Role::Admin
+        self.access.is_admin()
     }
 }
 
@@ -144,7 +143,7 @@ impl Console {
         // Whoever was taken away just now has no session either.
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
-        Ok(Some(Session { user, role: access.role, digest, access, fleet }))
+        Ok(Some(Session { user, digest, access, fleet }))
     }
 
     /// The same, by the cookie of whoever asks.

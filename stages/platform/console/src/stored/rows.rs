@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
     CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole, ListedApplication,
-    RefusedReports, ResourceName, SILENT, SourceChange, version,
+    RefusedReports, ResourceName, SILENT, SourceChange, group_of, version,
 };
 
 pub(super) use crate::time::moment;
@@ -99,9 +99,8 @@ pub(super) fn made_from(of: stages_platform_store::MadeFrom) -> MadeFrom {
 }
 
 pub(super) fn key(name: &ResourceName) -> ResourceKey {
-    let group = name.api_version.split_once('/').map_or("", |(group, _)| group);
     ResourceKey {
-        group: group.to_owned(),
+        group: group_of(&name.api_version).to_owned(),
         kind: name.kind.clone(),
         namespace: name.namespace.clone(),
         name: name.name.clone(),

@@ -3,7 +3,7 @@
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::read::blob;
-use crate::report::{Millis, Pods, ResourceName};
+use crate::report::{Millis, Pods, ResourceName, group_of};
 use crate::store::Store;
 
 /// Resources of one application that are read at most.
@@ -169,8 +169,7 @@ impl Store {
             [Arg::Int(application), Arg::Text(kind), Arg::Text(namespace), Arg::Text(name), Arg::Int(at)];
         let mut connection = self.read().await?;
         for row in connection.rows_of(sql, &arguments).await? {
-            let api_version = row.text(0)?;
-            if api_version.split_once('/').map_or("", |(group, _)| group) != group {
+            if group_of(&row.text(0)?) != group {
                 continue;
             }
             let [actual, desired, git, object] = [1, 2, 3, 4].map(|column| row.bytes_or_null(column));

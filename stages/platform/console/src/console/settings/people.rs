@@ -40,10 +40,6 @@ fn wrong_teams(teams: &[String]) -> Option<&'static str> {
     wrong.then_some("The name of a team has no comma, no control character and no white space around it.")
 }
 
-fn role(name: &str) -> Option<Role> {
-    [Role::Admin, Role::Member].into_iter().find(|one| one.name() == name)
-}
-
 pub(crate) async fn list(request: SignedInRequest) -> HandlerResult {
     listed(&request, &request.person(), &Said::Nothing).await
 }
@@ -55,7 +51,7 @@ pub(crate) async fn invite(request: SignedInRequest) -> HandlerResult {
     } else {
         wrong_teams(&teams)
     };
-    let (Some(role), None) = (role(&request.value("role")), wrong) else {
+    let (Some(role), None) = (Role::named(&request.value("role")), wrong) else {
         return listed(&request, "", &Said::Refused(wrong.unwrap_or("A role is 'admin' or 'member'."))).await;
     };
     let (link, kept) = link(&request).map_err(|error| request.unread(error))?;
@@ -83,7 +79,7 @@ pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
     let Some(person) = people.into_iter().find(|one| one.name == name) else {
         return listed(&request, "", &Said::Refused("There is nobody of that name (any more).")).await;
     };
-    let (Some(role), None) = (role(&request.value("role")), wrong_teams(&teams)) else {
+    let (Some(role), None) = (Role::named(&request.value("role")), wrong_teams(&teams)) else {
         let why = wrong_teams(&teams).unwrap_or("A role is 'admin' or 'member'.");
         return listed(&request, &name, &Said::Refused(why)).await;
     };

@@ -36,7 +36,7 @@ pub(crate) struct SyncChanges {
 pub(crate) fn report(text: &[u8]) -> Result<Option<SyncChanges>, Refusal> {
     let event: Fields<'_> = serde_json::from_slice(text).map_err(|error| not_json(&error))?;
     let data = Fields::of(event.get("data")).few("data")?;
-    let [namespace, name] = ["namespace", "name"].map(|name| data.text(name).unwrap_or_default());
+    let [namespace, name] = ["namespace", "name"].map(|name| data.text_or_empty(name));
     if name.is_empty() {
         return Err(Refusal::NoApplicationName);
     }
@@ -60,15 +60,14 @@ pub(crate) fn report(text: &[u8]) -> Result<Option<SyncChanges>, Refusal> {
 
 fn source(source: &RawValue) -> SourceChange {
     let source = Fields::of(Some(source));
-    let text = |name: &str| source.text(name).unwrap_or_default();
-    let is = |name: &str| source.get(name).is_some_and(|value| value.get() == "true");
+    let text = |name| source.text_or_empty(name);
     let commits = Entries::of(source.get("changes"));
     SourceChange {
         repository: text("repoURL"),
         revision: text("revision"),
         previous: text("previousRevision"),
-        more: is("more") || commits.all.len() > COMMITS,
-        none_is_new: is("noneIsNew"),
+        more: source.is("more") || commits.all.len() > COMMITS,
+        none_is_new: source.is("noneIsNew"),
         error: text("error"),
         commits: commits.all.into_iter().take(COMMITS).map(commit).collect(),
     }
@@ -76,7 +75,7 @@ fn source(source: &RawValue) -> SourceChange {
 
 fn commit(commit: &RawValue) -> CommitOf {
     let commit = Fields::of(Some(commit));
-    let text = |name: &str| commit.text(name).unwrap_or_default();
+    let text = |name| commit.text_or_empty(name);
     let paths = Entries::of(commit.get("paths"));
     let more = commit.get("morePaths").and_then(|more| more.get().parse().ok());
     let diffs = Entries::of(commit.get("diffs"));
@@ -94,7 +93,7 @@ fn commit(commit: &RawValue) -> CommitOf {
 
 fn made_from(commit: &RawValue) -> MadeFrom {
     let commit = Fields::of(Some(commit));
-    let text = |name: &str| commit.text(name).unwrap_or_default();
+    let text = |name| commit.text_or_empty(name);
     MadeFrom {
         repository: text("repoURL"),
         revision: text("revision"),
@@ -106,9 +105,8 @@ fn made_from(commit: &RawValue) -> MadeFrom {
 
 fn diff(file: &RawValue) -> FileDiff {
     let file = Fields::of(Some(file));
-    let text = |name: &str| file.text(name).unwrap_or_default();
-    let cut = file.get("cut").is_some_and(|cut| cut.get() == "true");
-    FileDiff { path: text("path"), text: text("text"), untold: text("untold"), cut }
+    let text = |name| file.text_or_empty(name);
+    FileDiff { path: text("path"), text: text("text"), untold: text("untold"), cut: file.is("cut") }
 }
 
 /// What a report of an application says of commits.
@@ -140,7 +138,7 @@ pub(crate) fn annotated_commits(
     let one = |(index, changed): (usize, &RawValue)| {
         let changed = Fields::of(Some(changed));
         let Commit { author, message, date } = committed(&changed);
-        let revision = changed.text("revision").unwrap_or_default();
+        let revision = changed.text_or_empty("revision");
         let commit = CommitOf { revision, author, date, message, ..CommitOf::default() };
         let synced = synced.all.get(index).and_then(|synced| Fields::of(Some(synced)).text("revision"));
         let source = sources.get(index);
@@ -163,6 +161,6 @@ pub(crate) fn annotated_commits(
 /// Who made a revision, when, and what they said.
 fn committed(revision: &Fields<'_>) -> Commit {
     let of = Fields::of(revision.get("metadata"));
-    let text = |name: &str| of.text(name).unwrap_or_default();
+    let text = |name| of.text_or_empty(name);
     Commit { author: text("author"), message: text("message"), date: text("date") }
 }

@@ -64,6 +64,16 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(string).map(Cow::into_owned)
     }
 
+    /// The same, and nothing where it is none.
+    pub(crate) fn text_or_empty(&self, name: &str) -> String {
+        self.text(name).unwrap_or_default()
+    }
+
+    /// Whether it is said to be so.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.get() == "true")
+    }
+
     /// Those that are texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         self.all.iter().filter_map(|(name, value)| Some((name.clone(), string(value)?.into_owned())))

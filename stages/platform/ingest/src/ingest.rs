@@ -172,44 +172,6 @@ impl Ingest {
         }
     }
 
-    async fn batch(&self, request: Request<Body>) -> Result<Response, Refusal> {
-        let Sent { runtime, text, passage, .. } = self.sent(request).await?;
-        let (from, reports) = (runtime.id, wire::batch(&text)?);
-        if reports.len() > BATCH {
-            return Err(Refusal::ManyReports(BATCH));
-        }
-        let read = |sent: &wire::InBatch<'_>| -> Result<Delivery, Refusal> {
-            let key = Sha256::digest(wire::checked_key(&sent.idempotency_key)?).into();
-            let (epoch, era) = sent.fence()?;
-            let report = wire::report_in_batch(sent.data, now())?;
-            Ok(Delivery { runtime: from, key, keyed: true, epoch, era, report })
-        };
-        let mut deliveries = Vec::new();
-        let mut results: Vec<Option<Refusal>> = Vec::new();
-        for report in &reports {
-            results.push(match read(report) {
-                Ok(delivery) => {
-                    deliveries.push(delivery);
-                    None
-                }
-                Err(refusal) => Some(refusal),
-            });
-        }
-        drop(reports);
-        drop(text);
-        let mut kept = self.keep(deliveries, passage).await?.into_iter();
-        for result in results.iter_mut().filter(|result| result.is_none()) {
-            *result = kept.next().as_ref().and_then(refusal);
-        }
-        let result = |refusal: &Option<Refusal>| {
-            let Some(refusal) = refusal else { return json!({"status": 200}) };
-            self.refused(Some(from), refusal);
-            json!({"status": refusal.status().as_u16(), "message": refusal.to_string()})
-        };
-        let results: Vec<Value> = results.iter().map(result).collect();
-        Ok(Json(json!({"results": results})).into_response())
-    }
-
     /// A sender that goes away leaves what it sent in the queue, and that counts for as long as it is there.
     async fn keep(&self, deliveries: Vec<Delivery>, passage: Passage) -> Result<Vec<Outcome>, Refusal> {
         self.metrics.requests.inc();
@@ -256,7 +218,41 @@ async fn alone(State(ingest): State<Ingest>, request: Request<Body>) -> Result<R
 }
 
 async fn batch(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
-    ingest.batch(request).await
+    let Sent { runtime, text, passage, .. } = ingest.sent(request).await?;
+    let (from, reports) = (runtime.id, wire::batch(&text)?);
+    if reports.len() > BATCH {
+        return Err(Refusal::ManyReports(BATCH));
+    }
+    let read = |sent: &wire::InBatch<'_>| -> Result<Delivery, Refusal> {
+        let key = Sha256::digest(wire::checked_key(&sent.idempotency_key)?).into();
+        let (epoch, era) = sent.fence()?;
+        let report = wire::report_in_batch(sent.data, now())?;
+        Ok(Delivery { runtime: from, key, keyed: true, epoch, era, report })
+    };
+    let mut deliveries = Vec::new();
+    let mut results: Vec<Option<Refusal>> = Vec::new();
+    for report in &reports {
+        results.push(match read(report) {
+            Ok(delivery) => {
+                deliveries.push(delivery);
+                None
+            }
+            Err(refusal) => Some(refusal),
+        });
+    }
+    drop(reports);
+    drop(text);
+    let mut kept = ingest.keep(deliveries, passage).await?.into_iter();
+    for result in results.iter_mut().filter(|result| result.is_none()) {
+        *result = kept.next().as_ref().and_then(refusal);
+    }
+    let result = |refusal: &Option<Refusal>| {
+        let Some(refusal) = refusal else { return json!({"status": 200}) };
+        ingest.refused(Some(from), refusal);
+        json!({"status": refusal.status().as_u16(), "message": refusal.to_string()})
+    };
+    let results: Vec<Value> = results.iter().map(result).collect();
+    Ok(Json(json!({"results": results})).into_response())
 }
 
 /// Which commits changed an application: kept under its name and the beginning of its sync, so that a repeat changes nothing.

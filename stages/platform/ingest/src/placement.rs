@@ -105,7 +105,7 @@ pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>, annotations: &Fields<'_>)
         namespace: destination.namespace,
         repository: source.repository,
         path: if source.path.is_empty() { source.chart } else { source.path },
-        product: short(annotations.text(PRODUCT).unwrap_or_default(), LABEL),
+        product: short(annotations.text_or_empty(PRODUCT), LABEL),
         labels: own.take(LABELS).map(|(key, value)| (short(key, LABEL), short(value, LABEL))).collect(),
     }
 }

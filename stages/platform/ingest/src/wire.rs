@@ -95,21 +95,20 @@ impl<'a> Object<'a> {
     fn read(text: &'a str) -> Result<Self, Refusal> {
         let fields: Fields<'a> = serde_json::from_str(text).map_err(|_| Refusal::NotAnObject)?;
         let metadata = Fields::of(fields.get("metadata"));
-        let of = |fields: &Fields<'a>, name: &str| fields.text(name).unwrap_or_default();
         let is_there = |value: &&RawValue| value.get() != "null";
         let version = metadata.get("resourceVersion").and_then(|version| match string(version) {
             Some(text) => text.parse().ok(),
             None => version.get().parse().ok(),
         });
         Ok(Self {
-            api_version: of(&fields, "apiVersion"),
-            kind: of(&fields, "kind"),
+            api_version: fields.text_or_empty("apiVersion"),
+            kind: fields.text_or_empty("kind"),
             spec: fields.get("spec").filter(is_there),
             status: fields.get("status").filter(is_there),
             metadata: Metadata {
-                name: of(&metadata, "name"),
-                namespace: of(&metadata, "namespace"),
-                uid: of(&metadata, "uid"),
+                name: metadata.text_or_empty("name"),
+                namespace: metadata.text_or_empty("namespace"),
+                uid: metadata.text_or_empty("uid"),
                 version,
                 created_at: metadata.text("creationTimestamp").as_deref().and_then(time),
                 deletion_timestamp: metadata.get("deletionTimestamp"),
@@ -118,6 +117,15 @@ impl<'a> Object<'a> {
                 annotations: metadata.get("annotations"),
             },
         })
+    }
+
+    fn name(&self) -> ResourceName {
+        ResourceName {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            namespace: self.metadata.namespace.clone(),
+            name: self.metadata.name.clone(),
+        }
     }
 }
 
@@ -174,6 +182,31 @@ impl SentObject {
     }
 }
 
+/// The manifests of a source, which it is left without, else those that came otherwise.
+fn take_manifests(source: &mut Fields<'_>, mut manifests: [Option<Text>; 3]) -> [Option<Text>; 3] {
+    for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"]) {
+        // An empty one stays where it is: it may as well be left out.
+        let text = source.get(name).and_then(string).filter(|text| !text.is_empty());
+        if let Some(text) = text {
+            *manifest = Some(Text::new(text.into_owned()));
+            source.take(name);
+        }
+    }
+    manifests
+}
+
+/// The commit that labels tell, else the one that is noted.
+fn commit(labels: &Fields<'_>, noted: Commit) -> Commit {
+    let told = |name: &str, noted: String, most: usize| {
+        short(labels.text(&format!("app.meta.commit-{name}")).unwrap_or(noted), most)
+    };
+    Commit {
+        author: told("author", noted.author, NAME),
+        message: told("message", noted.message, TEXT),
+        date: told("date", noted.date, NAME),
+    }
+}
+
 fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let mut data = data.few("data")?;
     let told = data.take("timestamp").and_then(string).as_deref().and_then(time);
@@ -185,19 +218,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     if read.kind.is_empty() || read.metadata.name.is_empty() {
         return Err(Refusal::NoName);
     }
-    let mut manifests = [actual, desired, None];
     let source = data.get("source").filter(|source| source.get().starts_with('{'));
     let has_source = source.is_some();
     let mut source = Fields::of(source).few("source")?;
-    for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"]) {
-        // An empty one stays where it is: it may as well be left out.
-        let text = source.get(name).and_then(string).filter(|text| !text.is_empty());
-        if let Some(text) = text {
-            *manifest = Some(Text::new(text.into_owned()));
-            source.take(name);
-        }
-    }
-    let [actual, desired, git] = manifests;
+    let [actual, desired, git] = take_manifests(&mut source, [actual, desired, None]);
     let of = |name: &str| source.text(name);
     // Who reports objects alone says beside them whose they are.
     let application =
@@ -215,12 +239,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         false => EntityName {
             app_namespace: of("appNamespace").unwrap_or_else(|| application("namespace")),
             app_name: of("appName").unwrap_or_else(|| application("name")),
-            resource: Some(ResourceName {
-                api_version: read.api_version.clone(),
-                kind: read.kind.clone(),
-                namespace: metadata.namespace.clone(),
-                name: metadata.name.clone(),
-            }),
+            resource: Some(read.name()),
         },
     };
     // Of an application that is a resource of another, it is the other whose revision stands beside it.
@@ -231,9 +250,6 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             changes::annotated_commits(&Fields::of(metadata.annotations), data.get("revisionsMetadata"), spec)
         }
         None => AnnotatedCommits::default(),
-    };
-    let commit = |name: &str, noted: String, most: usize| {
-        short(labels.text(&format!("app.meta.commit-{name}")).unwrap_or(noted), most)
     };
     let own =
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
@@ -271,11 +287,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         },
         pods,
         operation: status.operation_state.filter(|_| is_application).and_then(operation),
-        commit: Commit {
-            author: commit("author", noted.commit.author, NAME),
-            message: commit("message", noted.commit.message, TEXT),
-            date: commit("date", noted.commit.date, NAME),
-        },
+        commit: commit(&labels, noted.commit),
         changes: noted.sources,
         images: Fields::of(status.summary.filter(|_| is_application))
             .get("images")
@@ -431,9 +443,9 @@ fn operation(state: &RawValue) -> Option<Operation> {
     let state = Fields::of(Some(state));
     let result = Fields::of(state.get("syncResult"));
     let asked = Fields::of(state.get("operation"));
-    let initiated_by = Fields::of(asked.get("initiatedBy")).text("username");
-    let is_dry_run = Fields::of(asked.get("sync")).get("dryRun").is_some_and(|dry| dry.get() == "true");
-    let phase = state.text("phase").unwrap_or_default();
+    let initiated_by = Fields::of(asked.get("initiatedBy")).text_or_empty("username");
+    let is_dry_run = Fields::of(asked.get("sync")).is("dryRun");
+    let phase = state.text_or_empty("phase");
     // One that failed and is tried again is `Running`, and says when that try ended.
     let has_ended = ENDED.contains(&&*phase);
     Some(Operation {
@@ -441,8 +453,8 @@ fn operation(state: &RawValue) -> Option<Operation> {
         finished_at: state.text("finishedAt").as_deref().and_then(time).filter(|_| has_ended),
         phase: short(phase, NAME),
         revision: revision(&result).unwrap_or_default(),
-        initiated_by: short(initiated_by.unwrap_or_default(), NAME),
-        message: short(state.text("message").unwrap_or_default(), TEXT),
+        initiated_by: short(initiated_by, NAME),
+        message: short(state.text_or_empty("message"), TEXT),
         is_dry_run,
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use stages_platform_store::{ApplicationName, Position, View};
+use stages_platform_store::{ApplicationName, Position, StoreError, View};
 use tokio::sync::watch;
 
 use crate::filter::Filter;
@@ -24,9 +24,21 @@ use crate::view::shipping::{Shipping, Trend};
 #[error("the store does not answer")]
 pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-impl Unavailable {
-    /// Because of an error, of the store or of whatever else a page needs.
-    pub(crate) fn by(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+impl From<StoreError> for Unavailable {
+    fn from(error: StoreError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<Arc<StoreError>> for Unavailable {
+    fn from(error: Arc<StoreError>) -> Self {
+        Self(error.into())
+    }
+}
+
+/// A page needs what nobody guesses.
+impl From<getrandom::Error> for Unavailable {
+    fn from(error: getrandom::Error) -> Self {
         Self(error.into())
     }
 }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 use super::handlers::HandlerResult;
 use super::signed_in_request::SignedInRequest;
-use crate::fleet::Unavailable;
 use crate::page;
 use crate::page::application::Asked;
 
@@ -16,16 +15,14 @@ pub(crate) async fn commit(
     Path((runtime, namespace, name, began, revision)): Path<Parts>,
     request: SignedInRequest,
 ) -> HandlerResult {
-    let SignedInRequest { console, session, .. } = &request;
-    let failed = |error: Unavailable| request.unavailable(&error);
-    let id = console.application_at(session, (runtime, namespace, name)).await.map_err(failed)?;
+    let id = request.application_at((runtime, namespace, name)).await?;
     let asked = Asked::parse(id, &request.form);
     let unknown = || request.answered(StatusCode::NOT_FOUND, &page::commit::unknown(&asked, &revision));
     let Some(at) = began.parse().ok().and_then(|began| Timestamp::from_millisecond(began).ok()) else {
         return Ok(unknown());
     };
-    let found = session.fleet.commit(&asked.id, at.as_millisecond(), &revision).await;
-    Ok(match found.map_err(failed)? {
+    let found = request.session.fleet.commit(&asked.id, at.as_millisecond(), &revision);
+    Ok(match request.stored(found).await? {
         Some(commit) => request.shown(&page::commit::page(&asked, at, &commit)),
         None => unknown(),
     })

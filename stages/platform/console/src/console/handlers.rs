@@ -52,8 +52,13 @@ pub(super) fn send(status: StatusCode, markup: &Markup) -> Response {
 }
 
 /// Said where a person sees it, and in the log.
-pub(crate) fn unavailable(error: &Unavailable, session: Option<&Session>, headers: &HeaderMap) -> Response {
-    tracing::error!(error = error as &(dyn std::error::Error + 'static), "a page could not be shown");
+pub(crate) fn unavailable(
+    error: impl Into<Unavailable>,
+    session: Option<&Session>,
+    headers: &HeaderMap,
+) -> Response {
+    let error: Unavailable = error.into();
+    tracing::error!(error = &error as &(dyn std::error::Error + 'static), "a page could not be shown");
     let body = pieces::empty(
         "The store does not answer",
         &html! {
@@ -80,7 +85,7 @@ pub(super) fn value(text: &str, name: &str) -> String {
 pub(crate) async fn home(request: SignedInRequest) -> HandlerResult {
     let fleet = &request.session.fleet;
     let (home, trend) = (fleet.home(), fleet.trend(page::shipping::DAYS));
-    let (home, trend) = tokio::try_join!(home, trend).map_err(|error| request.unavailable(&error))?;
+    let (home, trend) = tokio::try_join!(request.stored(home), request.stored(trend))?;
     Ok(request.shown(&page::home::page(&home, &trend, request.session.is_admin(), request.console.now())))
 }
 
@@ -95,8 +100,7 @@ pub(crate) async fn shipping(
 ) -> HandlerResult {
     let (filter, days) = (Filter::parse(&request.form), days_of(&days));
     let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
-    let shipping = request.session.fleet.shipping(&filter, days).await;
-    let shipping = shipping.map_err(|error| request.unavailable(&error))?;
+    let shipping = request.stored(request.session.fleet.shipping(&filter, days)).await?;
     Ok(request.shown(&page::shipping::page(&filter, &shipping, figure)))
 }
 
@@ -109,13 +113,13 @@ pub(crate) async fn application(
     request: SignedInRequest,
 ) -> HandlerResult {
     let SignedInRequest { console, session, .. } = &request;
-    let failed = |error: Unavailable| request.unavailable(&error);
     let (fleet, now) = (&session.fleet, console.now());
-    let id = console.application_at(session, at).await.map_err(failed)?;
+    let id = request.application_at(at).await?;
     let asked = Asked::parse(id.clone(), &request.form);
     let mut window = asked.window(now);
     let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
-    let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
+    let (application, neighbours) =
+        tokio::try_join!(request.stored(application), request.stored(neighbours))?;
     let Some(mut application) = application else {
         let markup = page::application::unknown(&id, request.session.is_admin());
         return Ok(request.answered(StatusCode::NOT_FOUND, &markup));
@@ -124,7 +128,7 @@ pub(crate) async fn application(
     if window.from.is_none() && asked.tab == Tab::Compare {
         // What changed is told for an interval, and the default one is known by now.
         window.from = Some(from);
-        application = fleet.application(&id, window).await.map_err(failed)?.unwrap_or(application);
+        application = request.stored(fleet.application(&id, window)).await?.unwrap_or(application);
     }
     let resource = match asked.tab {
         Tab::Compare => {
@@ -135,13 +139,13 @@ pub(crate) async fn application(
     };
     let mut interval = Interval { from, to, resource, before: None, after: None, desired: None };
     if let Some(key) = &interval.resource {
-        let manifest = |side, at| fleet.manifest(&id, key, side, at);
+        let manifest = |side, at| request.stored(fleet.manifest(&id, key, side, at));
         if asked.tab == Tab::Compare {
             let both = (manifest(asked.side, from), manifest(asked.side, to));
-            (interval.before, interval.after) = tokio::try_join!(both.0, both.1).map_err(failed)?;
+            (interval.before, interval.after) = tokio::try_join!(both.0, both.1)?;
         } else {
             let both = (manifest(Side::Live, to), manifest(Side::Desired, to));
-            (interval.after, interval.desired) = tokio::try_join!(both.0, both.1).map_err(failed)?;
+            (interval.after, interval.desired) = tokio::try_join!(both.0, both.1)?;
         }
     }
     let acts = super::acts::of(console, session, &id, &application, interval.resource.as_ref());
@@ -163,13 +167,11 @@ pub(crate) async fn preview(
     Path(at): Path<(String, String, String)>,
     request: SignedInRequest,
 ) -> HandlerResult {
-    let SignedInRequest { console, session, .. } = &request;
-    let failed = |error: Unavailable| request.unavailable(&error);
-    let now = console.now();
+    let now = request.console.now();
     let window =
         Window { begin: day_before(now), end: now, from: None, to: None, steps: Steps::None, drifts: false };
-    let id = console.application_at(session, at).await.map_err(failed)?;
-    let application = session.fleet.application(&id, window).await.map_err(failed)?;
+    let id = request.application_at(at).await?;
+    let application = request.stored(request.session.fleet.application(&id, window)).await?;
     let application = application.ok_or_else(not_known)?;
     Ok(send(StatusCode::OK, &page::preview::fragment(&application, now)))
 }
@@ -179,34 +181,31 @@ pub(crate) async fn deployed(
     Path(at): Path<(String, String, String)>,
     request: SignedInRequest,
 ) -> HandlerResult {
-    let SignedInRequest { console, session, .. } = &request;
-    let failed = |error: Unavailable| request.unavailable(&error);
-    let oldest = request.value("since").parse().unwrap_or_else(|_| console.now());
-    let id = console.application_at(session, at).await.map_err(failed)?;
-    let deployments = session.fleet.deployed(&id, day_before(oldest)).await.map_err(failed)?;
+    let oldest = request.value("since").parse().unwrap_or_else(|_| request.console.now());
+    let id = request.application_at(at).await?;
+    let deployments = request.stored(request.session.fleet.deployed(&id, day_before(oldest))).await?;
     let deployments = deployments.ok_or_else(not_known)?;
     Ok(send(StatusCode::OK, &page::deployed::fragment(&deployments)))
 }
 
 pub(crate) async fn deployments(request: SignedInRequest) -> HandlerResult {
     let filter = Filter::parse(&request.form);
-    let found = request.session.fleet.deployments(&filter).await;
-    let (found, is_more) = found.map_err(|error| request.unavailable(&error))?;
+    let (found, is_more) = request.stored(request.session.fleet.deployments(&filter)).await?;
     Ok(request.shown(&page::deployments::page(&filter, &found, is_more, request.console.now())))
 }
 
 pub(crate) async fn resources(request: SignedInRequest) -> HandlerResult {
     let text = request.value("q");
-    let found = request.session.fleet.resources(&text).await.map_err(|error| request.unavailable(&error))?;
+    let found = request.stored(request.session.fleet.resources(&text)).await?;
     Ok(request.shown(&page::resources::page(&text, &found, request.console.now())))
 }
 
 pub(crate) async fn runtimes(request: SignedInRequest) -> HandlerResult {
-    let (fleet, failed) = (&request.session.fleet, |error: Unavailable| request.unavailable(&error));
-    let all = fleet.runtimes().await.map_err(failed)?;
-    let clusters = fleet.clusters().await.map_err(failed)?;
+    let fleet = &request.session.fleet;
+    let all = request.stored(fleet.runtimes()).await?;
+    let clusters = request.stored(fleet.clusters()).await?;
     let refused_of_nobody = if request.session.is_admin() {
-        Some(fleet.refused_of_nobody().await.map_err(failed)?)
+        Some(request.stored(fleet.refused_of_nobody()).await?)
     } else {
         None
     };
@@ -227,8 +226,8 @@ pub(crate) async fn add_runtime(request: SignedInRequest) -> HandlerResult {
     if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
         return Ok(request.shown(&page::add_runtime::form(&runtime, Some(refused))));
     }
-    let added = request.session.fleet.add_runtime(&runtime.name, &request.session.user).await;
-    Ok(request.shown(&match added.map_err(|error| request.unavailable(&error))? {
+    let added = request.session.fleet.add_runtime(&runtime.name, &request.session.user);
+    Ok(request.shown(&match request.stored(added).await? {
         Added::Token(token) => {
             page::add_runtime::added(&runtime, &token, &request.console.0.settings.external)
         }
@@ -239,7 +238,7 @@ pub(crate) async fn add_runtime(request: SignedInRequest) -> HandlerResult {
 /// How far a runtime is that was added.
 pub(crate) async fn added_runtime(Path(name): Path<String>, request: SignedInRequest) -> HandlerResult {
     let typed = Installation::of_form(request.form.as_bytes());
-    let all = request.session.fleet.runtimes().await.map_err(|error| request.unavailable(&error))?;
+    let all = request.stored(request.session.fleet.runtimes()).await?;
     let known = all.iter().find(|one| one.name == name || runtime_id(&one.name) == name);
     let (false, Some(known)) = (typed.refused().is_some(), known) else {
         return Ok((StatusCode::NOT_FOUND, "there is no such runtime\n").into_response());
@@ -257,9 +256,8 @@ pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
         // What is too short is in everything.
         if text.len() < RESOURCE { Ok(Vec::new()) } else { fleet.resources(&text).await }
     };
-    let (listing, resources) = tokio::join!(fleet.applications(&filter), resources);
-    let failed = |error: Unavailable| request.unavailable(&error);
-    let (listing, resources) = (listing.map_err(failed)?, resources.map_err(failed)?);
+    let listing = request.stored(fleet.applications(&filter));
+    let (listing, resources) = tokio::try_join!(listing, request.stored(resources))?;
     let views = views::of(&request).await?;
     let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
     // Those of an application whose own name is meant say nothing more.
@@ -314,7 +312,7 @@ pub(crate) async fn sign_in_form(
     RawQuery(query): RawQuery,
 ) -> HandlerResult {
     let any_user = console.store().has_accounts().await;
-    let any_user = any_user.map_err(|error| unavailable(&Unavailable::by(error), None, &headers))?;
+    let any_user = any_user.map_err(|error| unavailable(error, None, &headers))?;
     let (next, offer) = (next_of(&query.unwrap_or_default()), oidc::offer(&console, true).await);
     let body = page::sign_in::sign_in(&SignIn { failed: None, name: "", next: &next, any_user, offer });
     Ok(send(StatusCode::OK, &outside("Sign in", theme(&headers), &body)))
@@ -347,7 +345,7 @@ pub(crate) async fn sign_in(
     headers: HeaderMap,
     Form(body): Form,
 ) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, None, &headers);
+    let failed = |error: Unavailable| unavailable(error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (name, password) = (value(&form, "name").to_lowercase(), value(&form, "password"));
     let (next, offer) = (next_of(&form), oidc::offer(&console, false).await);
@@ -364,12 +362,12 @@ pub(crate) async fn sign_in(
     let place = console.0.passwords.place().await;
     let place =
         place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
-    let mut user = console.store().account(&name).await.map_err(Unavailable::by).map_err(failed)?;
+    let mut user = console.store().account(&name).await.map_err(|error| failed(error.into()))?;
     let mut called = &*name;
     // Keyboards of phones put a blank behind a word. Tries are counted by the name that is meant.
     if user.is_none() && called.trim() != called {
         called = called.trim();
-        user = console.store().account(called).await.map_err(Unavailable::by).map_err(failed)?;
+        user = console.store().account(called).await.map_err(|error| failed(error.into()))?;
     }
     let held = known_browser::cookie(&console.0.settings.external).read(&headers);
     let browser = held.zip(user.as_ref());
@@ -395,11 +393,10 @@ pub(crate) async fn sign_in(
 
 /// A session of its own for each time that somebody signs in by a password, in a browser that is known from now on.
 async fn begin(console: &Console, user: &Account, next: &str) -> Result<Response, Unavailable> {
-    let (token, now) = (token::fresh().map_err(Unavailable::by)?, console.now());
+    let (token, now) = (token::fresh()?, console.now());
     let (digest, until) = (token::digest(&token), (now + SESSION_LASTS).as_millisecond());
-    let kept = console.store().keep_session(digest, &user.name, now.as_millisecond(), until).await;
-    kept.map_err(Unavailable::by)?;
-    let browser = known_browser::fresh(user, now).map_err(Unavailable::by)?;
+    console.store().keep_session(digest, &user.name, now.as_millisecond(), until).await?;
+    let browser = known_browser::fresh(user, now)?;
     let known = known_browser::cookie(&console.0.settings.external);
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie(console, &token)),
@@ -418,7 +415,7 @@ pub(crate) async fn sign_out(
     headers: HeaderMap,
 ) -> HandlerResult {
     let ended = console.store().end_session(session.digest).await;
-    ended.map_err(|error| unavailable(&Unavailable::by(error), Some(&session), &headers))?;
+    ended.map_err(|error| unavailable(error, Some(&session), &headers))?;
     let gone = console.session_cookie().over();
     Ok(([(header::SET_COOKIE, gone)], Redirect::to("/sign-in")).into_response())
 }
@@ -426,7 +423,7 @@ pub(crate) async fn sign_out(
 /// What a link is good for; gone where it is for nothing (any more).
 async fn link_of(console: &Console, digest: [u8; 32], headers: &HeaderMap) -> Result<Link, Response> {
     let found = console.store().link(digest, console.now().as_millisecond()).await;
-    let found = found.map_err(|error| unavailable(&Unavailable::by(error), None, headers))?;
+    let found = found.map_err(|error| unavailable(error, None, headers))?;
     found.ok_or_else(|| gone(headers))
 }
 
@@ -458,7 +455,7 @@ pub(crate) async fn welcome(
     headers: HeaderMap,
     Form(body): Form,
 ) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, None, &headers);
+    let failed = |error: Unavailable| unavailable(error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (token, password) = (value(&form, "token"), value(&form, "password"));
     let digest = token::digest(&token);
@@ -492,7 +489,7 @@ pub(crate) async fn welcome(
         None => store.use_link(digest, now, &user).await,
         Some(name) => store.use_link_for(digest, now, name, &user.password).await,
     };
-    if !used.map_err(Unavailable::by).map_err(failed)? {
+    if !used.map_err(|error| failed(error.into()))? {
         return Err(gone(&headers));
     }
     begin(&console, &user, "/").await.map_err(failed)

@@ -32,6 +32,6 @@ async fn answer(console: &Console, request: Request, status: StatusCode) -> Resp
     match console.session_of(headers).await {
         Ok(Some(session)) => send(status, &framed(&page::missing::page(), &session, headers)),
         Ok(None) => refused(&request),
-        Err(error) => unavailable(&error, None, headers),
+        Err(error) => unavailable(error, None, headers),
     }
 }

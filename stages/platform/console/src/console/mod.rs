@@ -24,7 +24,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use stages_client::OwnCookie;
-use stages_platform_store::{Access, ApplicationName, Retention, Store};
+use stages_platform_store::{Access, Retention, Store};
 use url::{Url, form_urlencoded};
 
 use crate::fleet::{Fleet, Fleets, Unavailable};
@@ -100,13 +100,12 @@ impl Console {
     /// # Errors
     /// [`Unavailable`] when the link cannot be kept.
     pub async fn first_link(&self) -> Result<Option<SignInLink>, Unavailable> {
-        if self.store().has_accounts().await.map_err(Unavailable::by)? {
+        if self.store().has_accounts().await? {
             return Ok(None);
         }
-        let token = token::fresh().map_err(Unavailable::by)?;
+        let token = token::fresh()?;
         let until = self.now() + link::LASTS;
-        let kept = self.store().keep_link(token::digest(&token), until.as_millisecond()).await;
-        kept.map_err(Unavailable::by)?;
+        self.store().keep_link(token::digest(&token), until.as_millisecond()).await?;
         let external = self.0.settings.external.trim_end_matches('/');
         Ok(Some(SignInLink(format!("{external}/welcome?token={token}"))))
     }
@@ -138,8 +137,8 @@ impl Console {
     /// Whose session it is, with what they see now.
     async fn session(&self, digest: [u8; 32]) -> Result<Option<Session>, Unavailable> {
         let (store, now) = (self.store(), self.now().as_millisecond());
-        let Some(user) = store.session(digest, now).await.map_err(Unavailable::by)? else { return Ok(None) };
-        let access = store.access(&user, now).await.map_err(Unavailable::by)?;
+        let Some(user) = store.session(digest, now).await? else { return Ok(None) };
+        let access = store.access(&user, now).await?;
         // Whoever was taken away just now has no session either.
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
@@ -152,17 +151,6 @@ impl Console {
             Some(digest) => self.session(digest).await,
             None => Ok(None),
         }
-    }
-
-    /// The application of an address, in which its runtime stands by its name, or by its id. Whoever does not see the runtime is not
-    /// told which name an id is of.
-    async fn application_at(
-        &self,
-        session: &Session,
-        (runtime, namespace, name): (String, String, String),
-    ) -> Result<ApplicationName, Unavailable> {
-        let called = self.store().seen_runtime(&session.access, &runtime).await.map_err(Unavailable::by)?;
-        Ok(ApplicationName { runtime: called.unwrap_or(runtime), namespace, name })
     }
 
     fn store(&self) -> &Store {
@@ -193,7 +181,7 @@ async fn signed_in(State(console): State<Console>, mut request: Request, next: N
             next.run(request).await
         }
         Ok(None) => refused(&request),
-        Err(error) => handlers::unavailable(&error, None, request.headers()),
+        Err(error) => handlers::unavailable(error, None, request.headers()),
     }
 }
 

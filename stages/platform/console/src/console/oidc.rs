@@ -163,7 +163,7 @@ pub(crate) async fn callback(
         Ok(verified) => verified,
         Err((next, refusal)) => return Ok(over(&console, shown(&console, &headers, &next, refusal).await)),
     };
-    let unread = |error: Unavailable| unavailable(&error, None, &headers);
+    let unread = |error: Unavailable| unavailable(error, None, &headers);
     let identity =
         Identity { issuer: oidc.provider.issuer().as_str().to_owned(), subject: claims.subject.clone() };
     if let Some(user) = &attempt.links {
@@ -252,9 +252,9 @@ async fn enter(
              assigned to this platform."
         )));
     }
-    let known = match store.identified(identity).await.map_err(Unavailable::by)? {
+    let known = match store.identified(identity).await? {
         Some(known) => Ok(known),
-        None if !store.has_accounts().await.map_err(Unavailable::by)? => Err(NOBODY_YET),
+        None if !store.has_accounts().await? => Err(NOBODY_YET),
         None if !oidc.creates_users => Err(NO_ACCOUNT),
         None => add(console, claims, identity).await?.ok_or(TAKEN),
     };
@@ -263,13 +263,12 @@ async fn enter(
         Ok(known) => known,
         Err(why) => return Ok(Err(why.to_owned())),
     };
-    let session = token::fresh().map_err(Unavailable::by)?;
+    let session = token::fresh()?;
     let until = now + SESSION_LASTS;
     let (digest, provided) =
         (token::digest(&session), provided(&oidc.teams, oidc.admin_group.as_deref(), &claims.groups));
     let (now, until) = (now.as_millisecond(), until.as_millisecond());
-    let signed_in =
-        store.sign_in_identified(digest, identity, &provided, now, until).await.map_err(Unavailable::by)?;
+    let signed_in = store.sign_in_identified(digest, identity, &provided, now, until).await?;
     if !signed_in {
         // Disabled or taken away just now.
         return Ok(Err(DISABLED.to_owned()));
@@ -289,11 +288,11 @@ async fn add(
     for name in names(claims, identity) {
         let account = Account { name: name.clone(), password: String::new(), role: Role::Member };
         let now = console.now().as_millisecond();
-        if store.add_identified(&account, identity, now).await.map_err(Unavailable::by)? {
+        if store.add_identified(&account, identity, now).await? {
             return Ok(Some(Identified { name, disabled: false }));
         }
         // They came twice at once, and the other was faster.
-        if let Some(known) = store.identified(identity).await.map_err(Unavailable::by)? {
+        if let Some(known) = store.identified(identity).await? {
             return Ok(Some(known));
         }
     }
@@ -312,7 +311,7 @@ async fn link_to(
     }
     let by = By { who: user.to_owned(), how: "session" };
     let now = console.now().as_millisecond();
-    let linked = console.store().link_identity(&by, user, identity, now).await.map_err(Unavailable::by)?;
+    let linked = console.store().link_identity(&by, user, identity, now).await?;
     Ok(if linked { Ok(()) } else { Err(Refusal::new(StatusCode::CONFLICT, LINKED_ALREADY)) })
 }
 
@@ -323,7 +322,7 @@ async fn refuse(console: &Console, identity: &Identity, why: String) -> Result<R
         return Ok(Refusal::new(StatusCode::TOO_MANY_REQUESTS, why));
     }
     let now = console.now().as_millisecond();
-    console.store().refuse_identified(identity, &why, now).await.map_err(Unavailable::by)?;
+    console.store().refuse_identified(identity, &why, now).await?;
     Ok(Refusal::new(StatusCode::FORBIDDEN, why))
 }
 
@@ -335,7 +334,7 @@ fn refused_name(identity: &Identity) -> String {
 async fn shown(console: &Console, headers: &HeaderMap, next: &str, refusal: Refusal) -> Response {
     let any_user = match console.store().has_accounts().await {
         Ok(any_user) => any_user,
-        Err(error) => return unavailable(&Unavailable::by(error), None, headers),
+        Err(error) => return unavailable(error, None, headers),
     };
     let offer = offer(console, false).await;
     let body = page::sign_in(&SignIn { failed: Some(&refusal.why), name: "", next, any_user, offer });

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use stages_platform_store::{By, Store};
+use stages_platform_store::{ApplicationName, By, Store};
 
 use super::form::Form;
 use super::handlers::{framed, send, unavailable, value};
@@ -74,19 +74,25 @@ impl SignedInRequest {
     }
 
     /// What the store answers, or the page that says that it does not.
-    pub(super) async fn stored<T, E>(&self, asked: impl Future<Output = Result<T, E>>) -> Result<T, Response>
-    where
-        E: std::error::Error + Send + Sync + 'static,
-    {
+    pub(super) async fn stored<T, E: Into<Unavailable>>(
+        &self,
+        asked: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Response> {
         asked.await.map_err(|error| self.unread(error))
     }
 
-    pub(super) fn unread(&self, error: impl std::error::Error + Send + Sync + 'static) -> Response {
-        self.unavailable(&Unavailable::by(error))
+    pub(super) fn unread(&self, error: impl Into<Unavailable>) -> Response {
+        unavailable(error, Some(&self.session), &self.headers)
     }
 
-    pub(super) fn unavailable(&self, error: &Unavailable) -> Response {
-        unavailable(error, Some(&self.session), &self.headers)
+    /// The application of an address, in which its runtime stands by its name, or by its id. Whoever does not see the runtime is not
+    /// told which name an id is of.
+    pub(super) async fn application_at(
+        &self,
+        (runtime, namespace, name): (String, String, String),
+    ) -> Result<ApplicationName, Response> {
+        let called = self.stored(self.store().seen_runtime(&self.session.access, &runtime)).await?;
+        Ok(ApplicationName { runtime: called.unwrap_or(runtime), namespace, name })
     }
 
     pub(super) fn shown(&self, page: &Page) -> Response {

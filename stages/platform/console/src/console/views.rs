@@ -29,10 +29,10 @@ pub(super) async fn listed(
     let (saved, fleet) = (of(request).await?, &request.session.fleet);
     let views = Views { saved: &saved, refused };
     if filter.grouping == GroupBy::Application {
-        let matrix = fleet.matrix(filter).await.map_err(|error| request.unavailable(&error))?;
+        let matrix = request.stored(fleet.matrix(filter)).await?;
         return Ok(request.shown(&matrix_page::page(filter, &matrix, &views, request.session.is_admin())));
     }
-    let listing = fleet.applications(filter).await.map_err(|error| request.unavailable(&error))?;
+    let listing = request.stored(fleet.applications(filter)).await?;
     Ok(request.shown(&page::page(
         filter,
         &listing,

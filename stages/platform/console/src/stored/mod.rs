@@ -100,10 +100,10 @@ impl Fleet for SeenFleet {
         let selection = filter.selection(self.now());
         let limit = u32::try_from(Filter::PAGE).unwrap_or(u32::MAX);
         let skip = filter.page.saturating_mul(Filter::PAGE);
-        let mut page = self.store.list(&self.view, &selection, skip, limit).await.map_err(Unavailable::by)?;
+        let mut page = self.store.list(&self.view, &selection, skip, limit).await?;
         if page.rows.is_empty() && skip > 0 {
             // What stood on that page has left the filter meanwhile.
-            page = self.store.list(&self.view, &selection, 0, limit).await.map_err(Unavailable::by)?;
+            page = self.store.list(&self.view, &selection, 0, limit).await?;
         }
         Ok(Listing {
             groups: page.groups.into_iter().map(|(name, count)| Group { name, count }).collect(),
@@ -118,10 +118,9 @@ impl Fleet for SeenFleet {
         let selection = filter.selection(self.now());
         let limit = u32::try_from(Filter::NAMES).unwrap_or(u32::MAX);
         let skip = filter.page.saturating_mul(Filter::NAMES);
-        let mut page =
-            self.store.matrix(&self.view, &selection, skip, limit).await.map_err(Unavailable::by)?;
+        let mut page = self.store.matrix(&self.view, &selection, skip, limit).await?;
         if page.rows.is_empty() && skip > 0 {
-            page = self.store.matrix(&self.view, &selection, 0, limit).await.map_err(Unavailable::by)?;
+            page = self.store.matrix(&self.view, &selection, 0, limit).await?;
         }
         let is_cut = page.rows.len() >= MATRIX_CELLS as usize;
         Ok(Matrix {
@@ -136,7 +135,7 @@ impl Fleet for SeenFleet {
 
     async fn neighbours(&self, filter: &Filter, id: &ApplicationName) -> Result<Position, Unavailable> {
         let selection = filter.selection(self.now());
-        self.store.position(&self.view, &selection, id).await.map_err(Unavailable::by)
+        Ok(self.store.position(&self.view, &selection, id).await?)
     }
 
     async fn application(
@@ -144,8 +143,7 @@ impl Fleet for SeenFleet {
         id: &ApplicationName,
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
-        let found = application::read(&self.store, &self.view, id, (window, self.now()), &self.comparisons);
-        found.await.map_err(Unavailable::by)
+        Ok(application::read(&self.store, &self.view, id, (window, self.now()), &self.comparisons).await?)
     }
 
     async fn deployed(
@@ -153,7 +151,7 @@ impl Fleet for SeenFleet {
         id: &ApplicationName,
         since: Timestamp,
     ) -> Result<Option<Vec<Deployment>>, Unavailable> {
-        application::deployed(&self.store, &self.view, id, since).await.map_err(Unavailable::by)
+        Ok(application::deployed(&self.store, &self.view, id, since).await?)
     }
 
     async fn commit(
@@ -162,7 +160,7 @@ impl Fleet for SeenFleet {
         began: i64,
         revision: &str,
     ) -> Result<Option<BroughtCommit>, Unavailable> {
-        commit::read(&self.store, &self.view, id, (began, revision)).await.map_err(Unavailable::by)
+        Ok(commit::read(&self.store, &self.view, id, (began, revision)).await?)
     }
 
     async fn manifest(
@@ -172,13 +170,13 @@ impl Fleet for SeenFleet {
         side: Side,
         at: Timestamp,
     ) -> Result<Option<String>, Unavailable> {
-        let Some(known) = self.store.known(&self.view, id).await.map_err(Unavailable::by)? else {
+        let Some(known) = self.store.known(&self.view, id).await? else {
             return Ok(None);
         };
         let ResourceKey { group, kind, namespace, name } = resource;
         let found =
             self.store.manifests_at(known.id, (group, kind, namespace, name), at.as_millisecond()).await;
-        Ok(found.map_err(Unavailable::by)?.and_then(|found| match side {
+        Ok(found?.and_then(|found| match side {
             Side::Live => found.actual,
             Side::Desired => found.desired.or(found.git),
             Side::Git => found.git,
@@ -186,34 +184,31 @@ impl Fleet for SeenFleet {
     }
 
     async fn home(&self) -> Result<Home, Unavailable> {
-        let found =
-            home::read(&self.store, &self.view, self.now(), &self.activities, &self.comparisons).await;
-        found.map_err(Unavailable::by)
+        Ok(home::read(&self.store, &self.view, self.now(), &self.activities, &self.comparisons).await?)
     }
 
     async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {
-        let found = shipping::trend(&self.store, &self.view, days, self.now(), &self.trends).await;
-        found.map_err(Unavailable::by)
+        Ok(shipping::trend(&self.store, &self.view, days, self.now(), &self.trends).await?)
     }
 
     async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable> {
         let selection = filter.selection(self.now());
-        shipping::read(&self.store, &self.view, &selection, days, self.now()).await.map_err(Unavailable::by)
+        Ok(shipping::read(&self.store, &self.view, &selection, days, self.now()).await?)
     }
 
     async fn clusters(&self) -> Result<Vec<ClusterRow>, Unavailable> {
         let runtimes = self.runtimes().await?;
-        let (found, _) = self.store.clusters(&self.view, ROWS).await.map_err(Unavailable::by)?;
+        let (found, _) = self.store.clusters(&self.view, ROWS).await?;
         Ok(found.into_iter().map(|one| rows::cluster(one, &runtimes)).collect())
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {
-        let all = self.store.runtimes(&self.view).await.map_err(Unavailable::by)?;
+        let all = self.store.runtimes(&self.view).await?;
         Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
     }
 
     async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable> {
-        let all = self.store.refused_of_nobody().await.map_err(Unavailable::by)?;
+        let all = self.store.refused_of_nobody().await?;
         Ok(all.into_iter().map(rows::refused).collect())
     }
 
@@ -232,7 +227,7 @@ impl Fleet for SeenFleet {
                 StoreError::SameId { of, .. } => {
                     Ok(Added::Refused(format!("The runtime {of} has an id like it: choose another name.")))
                 }
-                _ => Err(Unavailable::by(error)),
+                _ => Err(error.into()),
             },
         }
     }
@@ -241,20 +236,19 @@ impl Fleet for SeenFleet {
         let selection = filter.selection(self.now());
         let skip = filter.page.saturating_mul(ROWS.into());
         // One more says whether there are more.
-        let found = self.store.deployments_of(&self.view, &selection, skip, ROWS + 1).await;
-        let found = found.map_err(Unavailable::by)?;
+        let found = self.store.deployments_of(&self.view, &selection, skip, ROWS + 1).await?;
         let is_more = found.len() > ROWS as usize;
         Ok((found.into_iter().take(ROWS as usize).map(rows::deployment).collect(), is_more))
     }
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
-        let found = self.store.find_resources(&self.view, text, ROWS).await.map_err(Unavailable::by)?;
+        let found = self.store.find_resources(&self.view, text, ROWS).await?;
         Ok(found.into_iter().map(rows::resource).collect())
     }
 
     async fn changes(&self, after: u64) -> Result<Changes, Unavailable> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let changed = self.store.changed(&self.view, after).await.map_err(Unavailable::by)?;
+        let changed = self.store.changed(&self.view, after).await?;
         let upto = sequence(changed.upto);
         Ok(match changed.names {
             ChangedNames::TooMany => Changes::Resync(upto),

@@ -8,7 +8,7 @@ use crate::page::settings::git as page;
 
 pub(crate) async fn show(request: SignedInRequest) -> HandlerResult {
     let session = &request.session;
-    let runtimes = session.fleet.runtimes().await.map_err(|error| request.unavailable(&error))?;
+    let runtimes = request.stored(session.fleet.runtimes()).await?;
     let names: Vec<String> = runtimes.into_iter().map(|one| one.name).collect();
     let asked = request.value("runtime");
     let chosen = names.iter().find(|name| **name == asked).or(names.first()).map(String::as_str);

@@ -21,11 +21,9 @@ pub(crate) async fn listen(browser: &Browser) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_said_against_it() {
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let page = format!("{}/applications/prod/argocd/shop", platform.url);
-    browser.client.goto(&page).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&page).await;
 
     // Which moment this is of is a sentence, whatever the moment.
     browser
@@ -91,8 +89,7 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.until("!document.querySelector('#act')").await;
 
     // Of a resource: a rollout is paused, and lines of its log are text.
-    browser.client.goto(&format!("{page}?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb")).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{page}?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb")).await;
     listen(&browser).await;
     browser.press("[data-act=pause]").await;
     browser.press("#act .primary").await;
@@ -155,14 +152,12 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
     let paused =
         json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1, "pauseConditions": waits});
     platform.post(&token, &report(2, paused)).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let page = format!(
         "{}/applications/prod/argocd/shop?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb",
         platform.url
     );
-    browser.client.goto(&page).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&page).await;
     listen(&browser).await;
     for (act, field, says) in [
         ("resume", "resumeRollout", "Rollout web is held no longer: it goes on from where it stands."),
@@ -217,10 +212,8 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
 async fn the_pods_of_a_deployment_are_restarted_by_whoever_a_rule_lets() {
     const PAGE: &str = "/applications/prod/argocd/shop?tab=resources&r=apps%2FDeployment%2Fshop%2Fweb";
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
-    browser.client.goto(&format!("{}{PAGE}", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = platform.browser().await;
+    browser.goto(&format!("{}{PAGE}", platform.url)).await;
     listen(&browser).await;
     let enter = char::from(Key::Enter).to_string();
     browser.tab_to("[data-act=restart-workload]").await;
@@ -262,8 +255,7 @@ async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     browser.client.goto(&format!("{}/sign-in", platform.url)).await.unwrap();
     let cookie = format!("document.cookie = '{session}; path=/'");
     browser.client.execute(&cookie, vec![]).await.unwrap();
-    browser.client.goto(&format!("{}/applications/prod/argocd/shop", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/applications/prod/argocd/shop", platform.url)).await;
     let disabled = "[...document.querySelectorAll('[data-act]')].map((one) => `${one.dataset.act} ${one.getAttribute('aria-disabled')}`).join()";
     browser.until(&format!("{disabled} === 'sync true,refresh null,rollback true'")).await;
     listen(&browser).await;
@@ -279,8 +271,7 @@ async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     assert_eq!((came.len(), &*came[0].0), (1, "lin"));
     // Of a rollout each says its own reason.
     let rollout = "/applications/prod/argocd/shop?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb";
-    browser.client.goto(&format!("{}{rollout}", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}{rollout}", platform.url)).await;
     for (act, verb) in [
         ("resume", "let its rollouts go on"),
         ("restart", "restart its rollouts"),

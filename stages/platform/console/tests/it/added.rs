@@ -5,14 +5,12 @@ use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use serde_json::json;
 
-use crate::browser::Browser;
 use crate::platform::{Platform, by};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_adds_a_runtime_sees_it_come_and_what_is_left_beside_the_token_that_is_shown_once() {
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     browser.client.goto(&format!("{}/runtimes/add", platform.url)).await.unwrap();
     browser.type_into("#name", &format!("eu1{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('h1')?.textContent === 'Install eu1'").await;

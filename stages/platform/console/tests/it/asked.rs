@@ -13,8 +13,7 @@ use crate::platform::{Platform, report};
 const PAGE: &str = "/applications/prod/argocd/shop";
 
 async fn open(platform: &Platform, browser: &Browser, path: &str) {
-    browser.client.goto(&format!("{}{path}", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}{path}", platform.url)).await;
 }
 
 /// The application `shop` says where its manifests come from.
@@ -40,8 +39,7 @@ fn last(platform: &Platform) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_read_in_the_cluster_and_a_runtime_without_a_way_in_says_why_there_are_none() {
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     open(&platform, &browser, &format!("{PAGE}?tab=events")).await;
     browser
         .until(
@@ -111,8 +109,7 @@ async fn events_are_read_in_the_cluster_and_a_runtime_without_a_way_in_says_why_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn somebody_connects_an_account_sets_checks_and_forgets_a_token_and_the_platform_keeps_nothing_of_it() {
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     open(&platform, &browser, "/settings/git").await;
     let own = "document.querySelector('.asked tbody tr')?.cells[2].textContent";
     browser.until(&format!("{own} === 'none of yours'")).await;
@@ -206,8 +203,7 @@ async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_
     let source =
         json!({"repoURL": "https://github.com/team/mono.git", "path": "web", "targetRevision": "main"});
     comes_from(&platform, source).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     open(&platform, &browser, &format!("{PAGE}?tab=files")).await;
     let title = "document.querySelector('.asked h2')?.textContent";
     browser.until(&format!("{title} === 'You have no Git token of github.com at prod'")).await;
@@ -311,8 +307,7 @@ async fn a_pull_request_into_a_tag_is_refused_before_anything_is_committed() {
     let source =
         json!({"repoURL": "https://github.com/team/mono.git", "path": "web", "targetRevision": "v1"});
     comes_from(&platform, source).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     open(&platform, &browser, &format!("{PAGE}?tab=files")).await;
     browser.press(".asked tr:last-child .entry").await;
     browser.until("document.querySelector('.asked textarea')").await;

@@ -9,8 +9,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::acts::listen;
-use crate::browser::Browser;
-use crate::journey::sign_in;
 use crate::sample::Sample;
 use crate::served::Served;
 
@@ -134,8 +132,7 @@ const CLOCK: &str = r#"
 async fn a_page_whose_platform_is_away_asks_less_and_less_often_and_at_once_when_somebody_looks_again() {
     const PAGE: &str = "/applications?q=basket";
     let (ingress, served) = Ingress::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(CLOCK).await;
     browser.client.goto(&format!("{}{PAGE}", ingress.url)).await.unwrap();
     browser.until("stream.readyState === EventSource.OPEN").await;
@@ -177,8 +174,7 @@ async fn a_page_whose_platform_is_away_asks_less_and_less_often_and_at_once_when
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_is_refused_or_lost_unnoticed_is_begun_anew_by_the_page_after_what_it_told() {
     let (ingress, served) = Ingress::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(CLOCK).await;
     browser.client.goto(&format!("{}/applications?q=basket", ingress.url)).await.unwrap();
     browser.until("stream.readyState === EventSource.OPEN").await;
@@ -212,10 +208,8 @@ async fn a_stream_that_is_refused_or_lost_unnoticed_is_begun_anew_by_the_page_af
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_stays_whole_while_the_store_of_its_platform_is_away() {
     let (ingress, served) = Ingress::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications", ingress.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}/applications", ingress.url)).await;
     listen(&browser).await;
     let ways = "[...document.querySelectorAll('nav.side li')].map((one) => one.textContent).join()";
     let before = browser.client.execute(&format!("return {ways}"), vec![]).await.unwrap();

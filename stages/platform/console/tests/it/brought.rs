@@ -4,7 +4,6 @@ use fantoccini::key::Key;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
 use crate::platform::Platform;
 
 /// The application `shop` was synced.
@@ -34,11 +33,9 @@ async fn the_commits_of_a_deployment_appear_in_an_open_timeline_when_they_are_re
     let began = Timestamp::now() - SignedDuration::from_secs(20);
     deployed(&platform, &token, began).await;
 
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let page = format!("{}/applications/prod/argocd/shop?tab=timeline", platform.url);
-    browser.client.goto(&page).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&page).await;
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.until("document.querySelector('main').textContent.includes('3f9c1e2')").await;
     browser.until("window.stays = !document.querySelector('.brought')").await;
@@ -89,8 +86,7 @@ async fn what_a_commit_changed_in_files_is_found_by_the_keyboard_and_comes_into_
         }})
     };
     platform.post_to("/2.0/api/events/changes", &token, &changes(json!([]))).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let page = format!("{}/applications/prod/argocd/shop?q=shop&tab=timeline", platform.url);
     browser.client.goto(&page).await.unwrap();
     browser.until("document.querySelector('[data-live]')?.dataset.state === 'live'").await;

@@ -19,6 +19,12 @@ impl Browser {
         Self { client: own.client().clone(), own }
     }
 
+    /// To a page, until its scripts have run.
+    pub(crate) async fn goto(&self, address: &str) {
+        self.client.goto(address).await.unwrap();
+        self.until("document.documentElement.dataset.ready").await;
+    }
+
     /// The size of what is seen, which a window's frame is not part of.
     pub(crate) async fn view(&self, width: u32, height: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };

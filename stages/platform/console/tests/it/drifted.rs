@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use stages_platform_store::Role;
 
-use crate::browser::Browser;
 use crate::platform::Platform;
 
 /// The application `cart`, whose only resource is as its version says.
@@ -61,8 +60,7 @@ async fn who_made_what_runs_differ_is_told_as_it_happens_and_in_the_history() {
     cart.reported(9, "kubectl", ago(400)).await;
     cart.reported(6, "argocd-controller", ago(300)).await;
 
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let enter = char::from(Key::Enter).to_string();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.until("document.querySelector('main').textContent.includes('shop') && !document.querySelector('main a[href*=\"/cart\"]')").await;
@@ -123,8 +121,7 @@ async fn the_tree_of_an_application_follows_what_is_reported() {
     let mut cart = Cart { platform: &platform, token, version: 0 };
     let now = Timestamp::now();
     cart.reported(6, "argocd-controller", now - SignedDuration::from_secs(60)).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     browser.client.goto(&format!("{}/applications/prod/argocd/cart", platform.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.until("document.querySelectorAll('svg.tree a.node').length === 1").await;

@@ -11,10 +11,8 @@ use crate::served::Served;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rule_says_what_it_would_do_while_it_is_written_and_goes_once_that_is_confirmed() {
     let platform = Platform::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
-    browser.client.goto(&format!("{}/settings/rules?edit=new", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = platform.browser().await;
+    browser.goto(&format!("{}/settings/rules?edit=new", platform.url)).await;
     let (enter, escape) = (char::from(Key::Enter).to_string(), char::from(Key::Escape).to_string());
 
     // Typing alone shows it: nothing is kept yet.
@@ -55,15 +53,13 @@ async fn a_form_is_sent_once_however_often_somebody_clicks() {
     let twice = "const sent = []; addEventListener('submit', (event) => sent.push(!event.defaultPrevented)); \
                  const button = document.querySelector('main form .primary'); button.click(); button.click(); return sent";
     let link = served.link().await;
-    browser.client.goto(&link).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&link).await;
     let password = "document.querySelector('#password').value = 'correct horse battery'";
     browser.client.execute(password, vec![]).await.unwrap();
     assert_eq!(browser.client.execute(twice, vec![]).await.unwrap(), json!([true, false]));
     browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
     // The token of a runtime is shown once: a second answer would be that there is such a runtime already.
-    browser.client.goto(&format!("{}/runtimes/add", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/runtimes/add", served.url)).await;
     browser.client.execute("document.querySelector('#name').value = 'eu9'", vec![]).await.unwrap();
     assert_eq!(browser.client.execute(twice, vec![]).await.unwrap(), json!([true, false]));
     browser.until("document.querySelector('[data-once]')").await;

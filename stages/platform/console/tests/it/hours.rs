@@ -3,8 +3,6 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::journey::sign_in;
 use crate::sample::Sample;
 use crate::served::Served;
 
@@ -13,16 +11,14 @@ const PAGE: &str = "/applications/eu-1/argocd-production/payments?q=env%3Aproduc
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_strip_shows_an_hour_and_six_on_the_clock_of_whoever_looks_and_days_as_those_of_utc() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Kolkata"})).await;
     let axis = "document.querySelector('.life [data-zone]')?.textContent";
     let hours = "[...document.querySelectorAll('.life [data-hour]')]";
     let clock = "(new Intl.DateTimeFormat(undefined, { timeZone: 'Asia/Kolkata', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }))";
     let as_there =
         format!("{hours}.every((one) => one.textContent === {clock}.format(Number(one.dataset.hour)))");
-    browser.client.goto(&format!("{}{PAGE}", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}{PAGE}", served.url)).await;
     for (name, query) in [("1 h", "hours=1"), ("6 h", "hours=6"), ("24 h", "days=1")] {
         let link = format!(
             "[...document.querySelectorAll('.life nav a')].find((one) => one.textContent === '{name}')"
@@ -33,8 +29,7 @@ async fn a_strip_shows_an_hour_and_six_on_the_clock_of_whoever_looks_and_days_as
         browser.shot(&format!("strip-{}", query.replace('=', "-"))).await;
     }
     browser.until(&format!("{hours}[0].textContent.endsWith(':30')")).await;
-    browser.client.goto(&format!("{}{PAGE}&days=7", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}{PAGE}&days=7", served.url)).await;
     browser.until(&format!("!{axis} && !{hours}.length && [...document.querySelectorAll('.life .label')].some((one) => one.textContent === 'UTC')")).await;
     browser.shot("strip-days-7").await;
     browser.view(390, 844, true).await;
@@ -49,8 +44,7 @@ async fn a_strip_names_the_zone_that_held_then_whatever_the_season_is_now() {
     let summer: fn() -> Timestamp = || "2026-07-15T12:00:00Z".parse().unwrap();
     for (clock, zone) in [(winter, "GMT+1"), (summer, "GMT+2")] {
         let served = Served::with(Sample::new(), clock).await;
-        let browser = Browser::open(1_440, 900).await;
-        sign_in(&browser, &served.link().await).await;
+        let browser = served.browser().await;
         browser.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "Europe/Berlin"})).await;
         browser.client.goto(&format!("{}{PAGE}&hours=6", served.url)).await.unwrap();
         browser
@@ -63,10 +57,8 @@ async fn a_strip_names_the_zone_that_held_then_whatever_the_season_is_now() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_deployment_is_reached_by_the_pointer_although_the_earlier_moment_is_that_of_it() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}{PAGE}", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}{PAGE}", served.url)).await;
     let reached = "(() => { \
         const mark = [...document.querySelectorAll('.life a.mark')].at(-1); \
         const box = mark.querySelector('circle').getBoundingClientRect(); \

@@ -109,10 +109,8 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_walk_a_filter_find_anything_and_say_themselves() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications?q=env:staging&group=none", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}/applications?q=env:staging&group=none", served.url)).await;
     browser.keys("jj").await;
     browser
         .until("document.querySelectorAll('[data-row]')[1].getAttribute('aria-selected') === 'true'")
@@ -170,13 +168,11 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_walks_rows_leaves_them_first_and_then_the_page() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let escape = char::from(Key::Escape).to_string();
     let one = "/applications/eu-1/argocd-production/payments?tab=resources";
     for path in ["/applications?group=none", one] {
-        browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
-        browser.until("document.documentElement.dataset.ready").await;
+        browser.goto(&format!("{}{path}", served.url)).await;
         browser.keys("j").await;
         browser.until("document.activeElement.closest('[data-row][aria-selected]')").await;
         browser.keys(&escape).await;
@@ -194,10 +190,8 @@ async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
         window.fetch = (url, ...rest) => String(url).endsWith('q=ba') ? new Promise((go) => held.push(() => go(asked(url, ...rest)))) : asked(url, ...rest); \
         document.addEventListener('shown', () => told.push(new URLSearchParams(location.search).get('q')))";
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}/applications", served.url)).await;
     browser.client.execute(HELD, vec![]).await.unwrap();
     browser.keys("/").await;
     browser.type_into("[data-filter] input", "ba").await;
@@ -214,8 +208,7 @@ async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_changes_in_place_while_somebody_looks() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser
         .client
         .goto(&format!("{}/applications?q=basket-worker+env%3Aproduction", served.url))
@@ -239,8 +232,7 @@ async fn a_row_changes_in_place_while_somebody_looks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_deployment_brought_stays_unfolded_and_its_commits_lead_to_their_provider() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let client = &browser.client;
     let path = "/applications/eu-1/argocd-production/basket?tab=timeline";
     client.goto(&format!("{}{path}", served.url)).await.unwrap();

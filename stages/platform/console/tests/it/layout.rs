@@ -32,8 +32,7 @@ async fn nothing_is_cut_off_that_nothing_leads_to() {
     let (by, now) = (By { who: "admin".to_owned(), how: "session" }, Timestamp::now().as_millisecond());
     served.store.add_key(&by, LONG, Scope::of("read").unwrap(), now + 86_400_000, now).await.unwrap();
     let go = async |path: &str| {
-        browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
-        browser.until("document.documentElement.dataset.ready").await;
+        browser.goto(&format!("{}{path}", served.url)).await;
     };
     let timeline = format!("/applications/{LONG}/{LONG}/{LONG}?tab=timeline");
     let who = "document.querySelector('[data-row] .who')";
@@ -156,8 +155,7 @@ async fn what_is_chosen_is_seen_in_whatever_colours_somebody_has() {
     let own = json!({ "features": [{ "name": "forced-colors", "value": "active" }] });
     browser.devtools("Emulation.setEmulatedMedia", own).await;
     let application = "/applications/eu-1/argocd-production/payments?tab=resources";
-    browser.client.goto(&format!("{}{application}", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}{application}", served.url)).await;
     assert_eq!(is(&browser, "matchMedia('(forced-colors: active)').matches").await, true);
     let tab =
         |css: &str| format!("getComputedStyle(document.querySelector('.tabs a{css}')).borderBottomColor");

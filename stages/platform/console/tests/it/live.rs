@@ -2,8 +2,6 @@
 
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::journey::sign_in;
 use crate::served::Served;
 
 /// A clock that stands until a test moves it, and counts of what the page heard and asked.
@@ -30,8 +28,7 @@ const FIRST: &str = r#"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_on_the_page_is_read_again_sooner_than_what_may_come_to_stand_there() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(FIRST).await;
     // What changes each time is an application named basket.
     let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
@@ -67,8 +64,7 @@ const BEATS: &str = r#"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_nothing_happens_on_hears_that_the_stream_lives() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(BEATS).await;
     browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
     browser.until("beats > 1 && document.querySelector('[data-live]').dataset.state === 'live'").await;
@@ -92,8 +88,7 @@ const HIDES: &str = r#"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_nobody_sees_holds_no_stream_and_is_told_what_it_missed_once_somebody_does() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(HIDES).await;
     browser.client.goto(&format!("{}/applications?group=health", served.url)).await.unwrap();
     let live = "streams.size === 1 && document.querySelector('[data-live]').dataset.state === 'live'";
@@ -112,13 +107,11 @@ async fn a_page_that_nobody_sees_holds_no_stream_and_is_told_what_it_missed_once
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_plain_http_what_cannot_be_copied_is_shown_to_be_copied_by_hand() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let insecure = "Object.defineProperty(navigator, 'clipboard', { value: undefined }); \
                     window.prompt = (...said) => { window.said = said; };";
     browser.run_first(insecure).await;
-    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/applications", served.url)).await;
     browser
         .client
         .execute("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'y' }))", vec![])
@@ -135,8 +128,7 @@ async fn over_plain_http_what_cannot_be_copied_is_shown_to_be_copied_by_hand() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_goes_to_its_group_and_the_cause_comes_and_goes_with_the_state() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let live = "document.querySelector('[data-live]').dataset.state === 'live'";
     let now_degraded = |names: &[&str]| {
         *served.fleet.degraded.lock().unwrap() = names.iter().map(|&name| name.to_owned()).collect();
@@ -189,8 +181,7 @@ const HOLD: &str = r#"
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_somebody_goes_is_shown_although_the_page_that_they_leave_changes_meanwhile() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(HOLD).await;
     browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
@@ -216,8 +207,7 @@ async fn where_somebody_goes_is_shown_although_the_page_that_they_leave_changes_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_time_alone_changes_is_read_again_once_a_minute() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first(FIRST).await;
     browser.client.goto(&format!("{}/", served.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
@@ -235,8 +225,7 @@ async fn what_time_alone_changes_is_read_again_once_a_minute() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_is_at_a_row_by_the_keyboard_stays_there_when_the_order_changes() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.client.goto(&format!("{}/applications?q=basket", served.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     let basket = "document.querySelector('[data-key=\"eu-1/argocd-production/basket\"] a')";
@@ -257,8 +246,7 @@ async fn whoever_is_at_a_row_by_the_keyboard_stays_there_when_the_order_changes(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_a_former_version_is_loaded_anew_with_its_scripts_unless_somebody_is_at_something() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.client.goto(&format!("{}/applications?q=basket", served.url)).await.unwrap();
     let live = "document.querySelector('[data-live]').dataset.state === 'live'";
     let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
@@ -301,8 +289,7 @@ const STANDS: &str = r#"{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_somebody_fills_in_stays_while_the_platform_is_upgraded() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     served.member().await;
     browser.run_first(STANDS).await;
     browser.client.goto(&format!("{}/settings/users?name=lin", served.url)).await.unwrap();
@@ -329,12 +316,10 @@ async fn what_somebody_fills_in_stays_while_the_platform_is_upgraded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_shown_once_stays_there_for_as_long_as_somebody_looks_at_it() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     served.member().await;
     browser.run_first(STANDS).await;
-    browser.client.goto(&format!("{}/settings/users?name=lin", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/settings/users?name=lin", served.url)).await;
     browser.press(".acts form button").await;
     browser.press("#act .primary").await;
     let link = "document.querySelector('.command pre')?.textContent.includes('/welcome?token=')";
@@ -351,10 +336,8 @@ async fn a_link_that_is_shown_once_stays_there_for_as_long_as_somebody_looks_at_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beside_a_row_nothing_is_shown_of_another_one_where_the_platform_does_not_answer() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications?group=none", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}/applications?group=none", served.url)).await;
     browser.keys("j").await;
     browser.until("document.querySelector('#preview h2')").await;
     let away = "window.fetch = () => Promise.reject(new TypeError('away'))";
@@ -368,8 +351,7 @@ async fn beside_a_row_nothing_is_shown_of_another_one_where_the_platform_does_no
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ages_are_those_of_the_platforms_clock_however_wrong_the_browsers_is() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     browser.run_first("{ const { now } = Date; Date.now = () => now() + 3 * 86_400_000; }").await;
     let application = format!("{}/applications/eu-1/argocd-production/payments", served.url);
     browser.client.goto(&application).await.unwrap();
@@ -382,11 +364,9 @@ async fn ages_are_those_of_the_platforms_clock_however_wrong_the_browsers_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letters_and_signs_do_nothing_any_more_for_whoever_says_so() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let open = || async {
-        browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-        browser.until("document.documentElement.dataset.ready").await;
+        browser.goto(&format!("{}/applications", served.url)).await;
     };
     let after = async |key: &str, css: &str| {
         let script = format!(

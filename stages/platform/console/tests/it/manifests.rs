@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use stages_platform_store::Role;
 
-use crate::browser::Browser;
 use crate::platform::Platform;
 
 /// The Deployment `web`, as its reporter tells it: one that is nowhere is told by what it should be, in its namespace.
@@ -89,8 +88,7 @@ async fn fields_that_git_does_not_name_are_folded_and_no_change() {
 
     // What Git names and is another is a change, and stands alone.
     platform.post(&token, &reported(&desired(), Some(&live(4, 3)), ("OutOfSync", "Healthy"))).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let mut found = Vec::new();
     for (width, height, dark) in [(1_440, 900, true), (390, 844, false)] {
         browser.client.goto(&format!("{}{PAGE}", platform.url)).await.unwrap();

@@ -85,8 +85,7 @@ async fn the_matrix_is_chosen_walked_and_left_by_the_keyboard_alone() {
     let served = Served::new().await;
     let browser = Browser::open(390, 844).await;
     sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/applications", served.url)).await;
     browser.tab_to("select[name=group]").await;
     browser.keys("m").await;
     browser.until("new URLSearchParams(location.search).get('group') === 'matrix' && document.querySelector('.matrix')").await;

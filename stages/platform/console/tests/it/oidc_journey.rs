@@ -78,8 +78,7 @@ async fn whoever_is_to_come_in_by_the_provider_again_is_led_to_its_button() {
     let browser = Browser::open(1_440, 900).await;
     browser.client.goto(&format!("{}/sign-in", served.url)).await.unwrap();
     browser.client.execute("document.cookie = 'session=of-mia; path=/'", vec![]).await.unwrap();
-    browser.client.goto(&format!("{}/runtimes", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/runtimes", served.url)).await;
     browser.press("main p.warn a").await;
     browser.until("location.pathname === '/sign-in' && document.querySelector('a.provider')").await;
     browser.close().await;

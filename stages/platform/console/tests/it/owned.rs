@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use stages_platform_store::Role;
 
-use crate::browser::Browser;
 use crate::platform::Platform;
 
 /// An object that somebody who watches resources reports, of the application `cart`.
@@ -85,8 +84,7 @@ async fn pods_stand_below_the_rollout_or_workflow_that_has_them() {
 async fn a_tree_with_owners_is_drawn_in_both_themes_and_keeps_nobody_out() {
     let platform = Platform::new().await;
     reported(&platform).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let mut found = Vec::new();
     for (width, height, dark) in [(1_440, 900, false), (390, 844, true)] {
         browser.view(width, height, dark).await;

@@ -154,6 +154,13 @@ impl Platform {
         crate::journey::sign_in(browser, &self.link).await;
     }
 
+    /// A browser in which the first user is signed in.
+    pub(crate) async fn browser(&self) -> Browser {
+        let browser = Browser::open(1_440, 900).await;
+        self.sign_in(&browser).await;
+        browser
+    }
+
     /// A session of somebody who is made for it.
     pub(crate) async fn session(&self, name: &str, role: Role) -> String {
         let now = Timestamp::now().as_millisecond();

@@ -4,7 +4,6 @@ use fantoccini::key::Key;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
 use crate::platform::Platform;
 use crate::runtime::COMMITS;
 
@@ -64,8 +63,7 @@ async fn a_deployment_to_go_back_to_is_told_by_its_commit_its_images_and_when_an
     ] {
         platform.post(&token, &deployed(version, result, what, (began, "Succeeded"))).await;
     }
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
+    let browser = platform.browser().await;
     let mut found = Vec::new();
     for (width, height, dark) in [(1_440, 900, false), (390, 844, true)] {
         browser.client.goto(&format!("{}/applications/prod/argocd/shop", platform.url)).await.unwrap();
@@ -125,8 +123,7 @@ async fn a_deployment_to_go_back_to_is_told_by_its_commit_its_images_and_when_an
     let failed = deployed(6, &before, ("bump <b>shop", "2.16.0"), ("2026-11-24T10:30:00Z", "Failed"));
     platform.post(&token, &failed).await;
     let shop = format!("{}/applications/prod/argocd/shop", platform.url);
-    browser.client.goto(&shop).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&shop).await;
     browser.press("[data-act=rollback]").await;
     browser.until("document.querySelector('#act [name=id]:checked')?.value === '8'").await;
     browser.until("!document.querySelector('#act [name=id]:disabled')").await;
@@ -135,8 +132,7 @@ async fn a_deployment_to_go_back_to_is_told_by_its_commit_its_images_and_when_an
 
     // What the platform knows is not needed, and not waited for.
     browser.run_first(HANGS).await;
-    browser.client.goto(&shop).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&shop).await;
     browser.press("[data-act=rollback]").await;
     browser.until("document.querySelectorAll('#act [name=id]').length === 3").await;
     browser.until("document.querySelector('#act [name=id]:disabled')?.value === '8' && !document.querySelector('#act').textContent.includes('Ada Byron')").await;

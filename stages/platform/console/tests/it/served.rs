@@ -11,6 +11,8 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::browser::Browser;
+use crate::journey::sign_in;
 use crate::sample::{ForEverybody, Sample};
 
 pub(crate) struct Served {
@@ -73,6 +75,13 @@ impl Served {
     /// The one-time link of a console without users.
     pub(crate) async fn link(&self) -> String {
         self.console.first_link().await.unwrap().expect("nobody has an account yet").expose().to_owned()
+    }
+
+    /// A browser in which the first user is signed in.
+    pub(crate) async fn browser(&self) -> Browser {
+        let browser = Browser::open(1_440, 900).await;
+        sign_in(&browser, &self.link().await).await;
+        browser
     }
 
     pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Response {

@@ -6,7 +6,6 @@ use serde_json::json;
 use stages_platform_store::{Action, Attribute, AttributeName, Entity};
 
 use crate::acts::listen;
-use crate::browser::Browser;
 use crate::platform::Platform;
 
 const PAGE: &str =
@@ -37,10 +36,8 @@ async fn reported(platform: &Platform) {
 async fn a_workflow_is_begun_of_a_template_with_what_somebody_says_for_its_parameters() {
     let platform = Platform::new().await;
     reported(&platform).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
-    browser.client.goto(&format!("{}{PAGE}", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = platform.browser().await;
+    browser.goto(&format!("{}{PAGE}", platform.url)).await;
     listen(&browser).await;
     let enter = char::from(Key::Enter).to_string();
     browser.tab_to("[data-act=submit-workflow]").await;

@@ -4,8 +4,6 @@ use fantoccini::key::Key;
 use reqwest::{Response, StatusCode};
 use stages_platform_store::{By, SavedView};
 
-use crate::browser::Browser;
-use crate::journey::sign_in;
 use crate::served::Served;
 
 async fn send(served: &Served, session: &str, query: &str, form: &[(&str, &str)]) -> Response {
@@ -85,11 +83,9 @@ async fn a_view_is_somebodys_own_leads_to_its_filter_and_goes_when_they_say_so()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_filter_is_saved_opened_and_removed_by_the_keyboard_alone() {
     let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
+    let browser = served.browser().await;
     let (enter, escape) = (char::from(Key::Enter).to_string(), char::from(Key::Escape).to_string());
-    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/applications", served.url)).await;
     browser.keys("/").await;
     browser.keys("health:degraded ").await;
     browser
@@ -107,14 +103,12 @@ async fn a_filter_is_saved_opened_and_removed_by_the_keyboard_alone() {
     assert!(found.is_empty(), "{found:#?}");
 
     // From the list of everything, and by its name from anywhere.
-    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/applications", served.url)).await;
     browser.tab_to(".views a").await;
     browser.keys(&enter).await;
     let is_open = "document.querySelectorAll('.chip').length === 1 && document.querySelectorAll('[data-row]').length === 1";
     browser.until(is_open).await;
-    browser.client.goto(&format!("{}/runtimes", served.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    browser.goto(&format!("{}/runtimes", served.url)).await;
     browser.keys("/").await;
     browser.keys("what br").await;
     browser.until("document.querySelector('#found a')?.textContent === 'what broke view'").await;

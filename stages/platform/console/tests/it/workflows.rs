@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use stages_platform_store::{Action, Attribute, AttributeName, Entity};
 
 use crate::acts::listen;
-use crate::browser::Browser;
 use crate::platform::Platform;
 use crate::runtime::NEEDS_SERVER;
 
@@ -37,10 +36,8 @@ async fn a_workflow_is_suspended_resumed_ended_and_begun_again_and_says_what_mak
     let token = platform.token().await;
     let waits = json!({"phase": "Running", "nodes": {"a": {"type": "Suspend", "phase": "Running"}}});
     platform.post(&token, &report(1, &json!({}), &waits)).await;
-    let browser = Browser::open(1_440, 900).await;
-    platform.sign_in(&browser).await;
-    browser.client.goto(&format!("{}{PAGE}", platform.url)).await.unwrap();
-    browser.until("document.documentElement.dataset.ready").await;
+    let browser = platform.browser().await;
+    browser.goto(&format!("{}{PAGE}", platform.url)).await;
     listen(&browser).await;
     let (enter, escape) = (char::from(Key::Enter).to_string(), char::from(Key::Escape).to_string());
     for (act, field, says) in [

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use stages_platform_store::{ApplicationName, SourceChange, View};
+use stages_platform_store::{SourceChange, View};
 
 use crate::forms::event;
 use crate::support::{Platform, config, gzip, refused, start, taken};
@@ -80,12 +80,7 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
     assert_eq!(brought, expected);
     let page = platform.get("/api/v1/applications/argocd/shop/timeline").await;
     assert_eq!(page.body["deployments"][0]["changes"], expected);
-    let name = ApplicationName {
-        runtime: platform.runtime.name.clone(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = platform.shop().await;
     let began: Timestamp = BEGAN.parse().unwrap();
     let told = platform.store.changes_at(known.id, began.as_millisecond()).await.unwrap();
     assert_eq!(

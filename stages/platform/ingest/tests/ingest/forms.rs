@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use stages_platform_store::{ApplicationName, Condition, Selection, View};
+use stages_platform_store::{Condition, Selection, View};
 
 use crate::support::{Platform, config, gzip, refused, start, taken};
 
@@ -421,12 +421,7 @@ async fn what_owns_an_object_is_read_of_its_references_and_odd_ones_are_passed_o
             json!({"data": {"object": object, "application": {"name": "shop", "namespace": "argocd"}}});
         assert_eq!(platform.report(&body).await, taken(), "{references}");
     }
-    let name = ApplicationName {
-        runtime: "prod".to_owned(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = platform.shop().await;
     let all = platform.store.resources_at(known.id, None, None).await.unwrap();
     let owners: Vec<&str> = all.iter().filter(|one| one.name.kind == "Pod").map(|one| &*one.owner).collect();
     assert_eq!(owners, cases.each_ref().map(|(_, owner)| *owner));
@@ -472,12 +467,7 @@ async fn what_is_null_odd_or_repeated_in_an_object_counts_as_little_as_if_it_wer
     );
     assert_eq!(platform.post("/2.0/api/events", &headers, body).await, taken());
     assert_eq!(told(&platform).await, [("app".to_owned(), 7, Some("Synced".to_owned()), true)]);
-    let name = ApplicationName {
-        runtime: "prod".to_owned(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = platform.shop().await;
     assert_eq!(known.destination, ("https://eu".to_owned(), String::new()));
     // What stands within a hundred thousand brackets is no reason to fall.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));

@@ -8,7 +8,10 @@ use pipeline_core::ExposeSecret as _;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use serde_json::{Value, json};
 use stages_platform_ingest::IngestConfig;
-use stages_platform_store::{Place, Retention, Runtime, Store, StoreConfig, Transition, create_token};
+use stages_platform_store::{
+    ApplicationName, KnownApplication, Place, Retention, Runtime, Store, StoreConfig, Transition, View,
+    create_token,
+};
 use tempfile::TempDir;
 
 /// A platform that serves.
@@ -112,6 +115,13 @@ impl Platform {
         let text = response.text().await.unwrap();
         let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() };
         Reply { status, retry_after, body }
+    }
+
+    /// What is known of the application `shop`.
+    pub(crate) async fn shop(&self) -> KnownApplication {
+        let runtime = self.runtime.name.clone();
+        let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
+        self.store.known(&View::ALL, &name).await.unwrap().unwrap()
     }
 
     pub(crate) async fn timeline(&self, application: (&str, &str)) -> Vec<Transition> {

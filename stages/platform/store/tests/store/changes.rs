@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stages_platform_store::{ApplicationName, CommitOf, FileDiff, Retention, SourceChange, View};
+use stages_platform_store::{CommitOf, FileDiff, Retention, SourceChange};
 
 use crate::contract::retained;
 use crate::support::{KEEP_ALL, Opened, operation, report};
@@ -68,12 +68,7 @@ pub(crate) async fn what_changed_stands_with_its_sync_whatever_comes_first(opene
     // Of another runtime and another application nothing is told here.
     opened.store.keep_changes(runtime, ("argocd", "other"), 3_000, vec![source(&["z"], &[])]).await.unwrap();
     assert_eq!(brought(&opened).await[2].1, []);
-    let name = ApplicationName {
-        runtime: "prod".to_owned(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = opened.shop().await;
     let between = store.changes_between(known.id, (1_500, 3_500)).await.unwrap();
     assert_eq!(between.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [2_000]);
     opened.close().await;
@@ -84,12 +79,7 @@ pub(crate) async fn differences_of_files_are_read_of_one_sync_and_stay_when_less
     let mut state = report("u", 1, 1);
     state.operation = operation(1_000, Some(1_500), "Succeeded");
     opened.keep(state).await;
-    let name = ApplicationName {
-        runtime: "prod".to_owned(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = store.known(&View::ALL, &name).await.unwrap().unwrap().id;
+    let known = opened.shop().await.id;
     assert_eq!(store.changes_at(known, 1_000).await.unwrap(), []);
     let file = |path: &str, text: &str, untold: &str| FileDiff {
         path: path.to_owned(),
@@ -126,12 +116,7 @@ pub(crate) async fn what_changed_goes_with_the_history_that_it_is_of(opened: Ope
         let kept = opened.store.keep_changes(opened.runtime.id, SHOP, at, vec![source(&["a"], &[])]).await;
         kept.unwrap();
     }
-    let name = ApplicationName {
-        runtime: "prod".to_owned(),
-        namespace: "argocd".to_owned(),
-        name: "shop".to_owned(),
-    };
-    let known = opened.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = opened.shop().await;
     let times = async || {
         let all = opened.store.changes_between(known.id, (0, i64::MAX)).await.unwrap();
         all.into_iter().map(|(at, _)| at).collect::<Vec<_>>()

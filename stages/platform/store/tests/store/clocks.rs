@@ -1,8 +1,8 @@
 //! Times of several clocks, and of reports that come late.
 
-use stages_platform_store::{ApplicationName, Report, Text, View};
+use stages_platform_store::{Report, Text, View};
 
-use crate::support::{Opened, report, resource};
+use crate::support::{Opened, name, report, resource};
 
 const WEB: (&str, &str, &str, &str) = ("apps", "Deployment", "shop", "web");
 
@@ -15,9 +15,7 @@ pub(crate) async fn states_that_are_read_by_their_times_come_to_the_state(opened
         opened.keep(said(report("u", version, at), health)).await;
         opened.keep(said(resource("d", version, at), health)).await;
     }
-    let runtime = "prod".to_owned();
-    let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
-    let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = opened.shop().await;
     assert_eq!((&*known.listed.health, known.health_since, known.reported_at), ("Healthy", 102, 102));
     let shown = async |at: Option<i64>| {
         let resources = store.resources_at(known.id, at, None).await.unwrap();
@@ -100,13 +98,11 @@ pub(crate) async fn a_resource_of_several_versions_of_its_api_is_as_it_was_told_
     for (version, api_version) in [(1, "apps/v1beta1"), (2, "apps/v1"), (3, "apps/v1beta2")] {
         keep(version, 10, api_version).await;
     }
-    let runtime = "prod".to_owned();
-    let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
-    let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let known = opened.shop().await;
     let manifests = store.manifests_at(known.id, WEB, 10).await.unwrap().unwrap();
     assert_eq!(manifests.actual.as_deref(), resource("d", 3, 10).object.as_ref().map(Text::as_str));
     let versions = async || {
-        let all = store.resources_of(&View::ALL, &name).await.unwrap().unwrap();
+        let all = store.resources_of(&View::ALL, &name("shop")).await.unwrap().unwrap();
         all.into_iter().map(|one| one.name.api_version).collect::<Vec<_>>()
     };
     assert_eq!(versions().await, ["apps/v1beta2"]);

@@ -1,6 +1,6 @@
 //! What drifted of an application, and which manifests there were when it began.
 
-use stages_platform_store::{ApplicationName, Delivery, MOST_DRIFTS, Report, Text, View};
+use stages_platform_store::{Delivery, MOST_DRIFTS, Report, Text};
 
 use crate::support::{Opened, digest, report, resource};
 
@@ -10,9 +10,7 @@ fn with(sync: &str, live: &str, of: Report) -> Report {
 }
 
 async fn number(opened: &Opened) -> i64 {
-    let (runtime, namespace) = ("prod".to_owned(), "argocd".to_owned());
-    let name = ApplicationName { runtime, namespace, name: "shop".to_owned() };
-    opened.store.known(&View::ALL, &name).await.unwrap().unwrap().id
+    opened.shop().await.id
 }
 
 pub(crate) async fn each_drift_is_told_with_the_manifests_that_it_began_with(opened: Opened) {

@@ -1,11 +1,11 @@
 //! What is read across the fleet: lists and who stands beside whom in them, moments, searches, what needs somebody.
 
 use stages_platform_store::{
-    ApplicationName, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement, Report,
-    SeenApplication, Selection, SortBy, SourceChange, Text, View, Which,
+    Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement, Report, SeenApplication, Selection,
+    SortBy, SourceChange, Text, View, Which,
 };
 
-use crate::support::{Opened, operation, report, resource};
+use crate::support::{Opened, name, operation, report, resource};
 
 const HOUR: i64 = 3_600_000;
 
@@ -28,10 +28,6 @@ pub(crate) fn application(name: &str, environment: &str, health: &str, sync: &st
         ..Placement::default()
     };
     report
-}
-
-fn name(name: &str) -> ApplicationName {
-    ApplicationName { runtime: "prod".to_owned(), namespace: "argocd".to_owned(), name: name.to_owned() }
 }
 
 /// Names in the order of a selection.

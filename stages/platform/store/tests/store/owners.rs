@@ -1,6 +1,6 @@
 //! What owns a resource, as its reports say.
 
-use stages_platform_store::{ApplicationName, Report, View};
+use stages_platform_store::Report;
 
 use crate::support::{Opened, report, resource};
 
@@ -18,9 +18,7 @@ pub(crate) async fn what_owns_a_resource_is_what_its_newest_report_with_an_owner
     opened.keep(report("u", 1, 1)).await;
     opened.keep(pod("web-1", ("p", 5), "apps/ReplicaSet/web-a")).await;
     opened.keep(pod("web-2", ("q", 5), "")).await;
-    let runtime = "prod".to_owned();
-    let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
-    let known = store.known(&View::ALL, &name).await.unwrap().unwrap().id;
+    let known = opened.shop().await.id;
     let owners = async |at: Option<i64>| {
         let all = store.resources_at(known, at, None).await.unwrap();
         all.into_iter().map(|one| format!("{} {}", one.name.name, one.owner)).collect::<Vec<_>>()

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    Commit, Delivery, EntityName, Limits, Listing, Operation, Outcome, Place, Placement, Report,
-    ResourceName, Retention, Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
+    ApplicationName, Commit, Delivery, EntityName, KnownApplication, Limits, Listing, Operation, Outcome,
+    Place, Placement, Report, ResourceName, Retention, Runtime, Store, StoreConfig, Text, Transition, View,
+    Writing, create_token,
 };
 
 /// Nothing is too old.
@@ -52,10 +53,20 @@ pub(crate) async fn on(place: &mut impl AsyncFnMut() -> Place, part: impl AsyncF
     Box::pin(part(opened)).await;
 }
 
+/// The application of that name, of those that tests report.
+pub(crate) fn name(name: &str) -> ApplicationName {
+    ApplicationName { runtime: "prod".to_owned(), namespace: "argocd".to_owned(), name: name.to_owned() }
+}
+
 impl Opened {
     pub(crate) async fn close(self) {
         drop(self.store);
         self.writing.finished().await;
+    }
+
+    /// What is known of the application `shop`.
+    pub(crate) async fn shop(&self) -> KnownApplication {
+        self.store.known(&View::ALL, &name("shop")).await.unwrap().unwrap()
     }
 
     /// Keeps one report under a key that nobody else has.

@@ -247,7 +247,8 @@ fn bar(asked: &Asked, neighbours: &Position) -> Markup {
     }
 }
 
-fn body(
+/// Which application it is, as of when, and what can be done with it.
+fn title(
     asked: &Asked,
     application: &Application,
     interval: &Interval,
@@ -255,16 +256,6 @@ fn body(
     now: Timestamp,
 ) -> Markup {
     let row = &application.row;
-    let link = |from: Timestamp, to: Timestamp| {
-        let (from, to) = (Some(from.as_millisecond()), Some(to.as_millisecond()));
-        Asked { from, to, tab: Tab::Compare, resource: None, ..asked.clone() }.link()
-    };
-    let counts = |tab| match tab {
-        Tab::Resources => application.resources.len(),
-        Tab::Drift => application.drifts.len(),
-        Tab::Errors => application.problems.len(),
-        _ => 0,
-    };
     html! {
         div.title data-key={"title/" (application_key(&row.id))} data-application=(application_key(&row.id))
             data-runtime=(row.id.runtime) data-namespace=(row.id.namespace) data-name=(row.id.name) {
@@ -294,6 +285,29 @@ fn body(
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }
         }
+    }
+}
+
+fn body(
+    asked: &Asked,
+    application: &Application,
+    interval: &Interval,
+    acts: &Acts,
+    now: Timestamp,
+) -> Markup {
+    let row = &application.row;
+    let link = |from: Timestamp, to: Timestamp| {
+        let (from, to) = (Some(from.as_millisecond()), Some(to.as_millisecond()));
+        Asked { from, to, tab: Tab::Compare, resource: None, ..asked.clone() }.link()
+    };
+    let counts = |tab| match tab {
+        Tab::Resources => application.resources.len(),
+        Tab::Drift => application.drifts.len(),
+        Tab::Errors => application.problems.len(),
+        _ => 0,
+    };
+    html! {
+        (title(asked, application, interval, acts, now))
         div.why data-part="why" {
             @if let Some(since) = application.silent_since.filter(|_| application.moment.is_none()) {
                 p.warn.cause { "◌ The reporter of " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }

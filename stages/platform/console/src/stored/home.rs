@@ -39,40 +39,10 @@ pub(super) async fn read(
     let runtimes: Vec<_> =
         store.runtimes(view).await?.into_iter().map(|one| rows::runtime(one, now)).collect();
     let (found, all) = store.needs(view, NEEDS).await?;
-    let silent: Vec<Need> = runtimes
-        .iter()
-        .filter(|one| one.silent)
-        .filter_map(|one| {
-            let since = one.heard?;
-            let lasts = lasting(since, now);
-            let reason = match one.applications {
-                1 => format!(
-                    "Its reporter was not heard of for {lasts}; 1 application is shown as it was then"
-                ),
-                count => format!(
-                    "Its reporter was not heard of for {lasts}; {} applications are shown as they were then",
-                    number(count)
-                ),
-            };
-            Some(Need { subject: Subject::Silent(one.name.clone()), reason: vec![Said::Text(reason)], since })
-        })
-        .collect();
+    let silent: Vec<Need> = runtimes.iter().filter_map(|one| silence(one, now)).collect();
     let troubled: Vec<Need> = runtimes.iter().filter_map(|one| trouble(one, now)).collect();
     let needs_total = all + (silent.len() + troubled.len()) as u64;
-    let week = now.checked_sub(SignedDuration::from_hours(24 * WEEK)).unwrap_or(Timestamp::UNIX_EPOCH);
-    let out: Vec<i64> =
-        found.iter().filter(|one| one.application.sync == "OutOfSync").map(|one| one.id).collect();
-    let mut drifting: BTreeMap<i64, (Drifting, Arc<Comparison>)> = BTreeMap::new();
-    for (id, one) in store.drifting(&out, week.as_millisecond()).await? {
-        let manifests = one.last.as_ref().map(|last| &last.manifests);
-        let comparison = match manifests {
-            Some(manifests) => {
-                comparisons.of(manifests, async |manifests| store.drift_manifests(manifests).await).await?
-            }
-            None => Arc::default(),
-        };
-        drifting.insert(id, (one, comparison));
-    }
+    let mut drifting = drifting(store, &found, now, comparisons).await?;
     // A runtime that says nothing hides what else there may be. One that is in trouble comes before what can wait, and after
     // what users feel.
     let (mut needs, found) = (
@@ -85,20 +55,63 @@ pub(super) async fn read(
     let (waits, urgent): (Vec<Need>, Vec<Need>) =
         found.partition(|one| matches!(one.subject, Subject::OutOfSync(..) | Subject::Unknown(..)));
     needs.extend(urgent.into_iter().chain(troubled).chain(waits));
-    let today = now.as_millisecond().div_euclid(DAY) * DAY;
-    let first = rows::moment(today - (i64::from(DAYS) - 1) * DAY);
-    let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
+    let days = days(store, view, now).await?;
     let applications = runtimes.iter().map(|one| one.applications).sum();
-    let days = (0_i64..).zip(days).map(|(index, day)| Day {
-        from: first.checked_add(SignedDuration::from_hours(24 * index)).unwrap_or(first),
-        succeeded: day.succeeded,
-        failed: day.failed,
-    });
     let activity = activity(store, view, now, activities).await?;
     let (clusters, clusters_total) = store.clusters(view, CLUSTERS).await?;
     let clusters = clusters.into_iter().map(|one| rows::cluster(one, &runtimes)).collect();
-    let days = days.collect();
     Ok(Home { needs, needs_total, applications, runtimes, days, activity, clusters, clusters_total })
+}
+
+/// A runtime whose reporter is silent.
+fn silence(one: &RuntimeRow, now: Timestamp) -> Option<Need> {
+    let since = one.heard.filter(|_| one.silent)?;
+    let lasts = lasting(since, now);
+    let reason = match one.applications {
+        1 => format!("Its reporter was not heard of for {lasts}; 1 application is shown as it was then"),
+        count => format!(
+            "Its reporter was not heard of for {lasts}; {} applications are shown as they were then",
+            number(count)
+        ),
+    };
+    Some(Need { subject: Subject::Silent(one.name.clone()), reason: vec![Said::Text(reason)], since })
+}
+
+/// How those drift that are out of sync, and what differed the last time.
+async fn drifting(
+    store: &Store,
+    found: &[FleetNeed],
+    now: Timestamp,
+    comparisons: &Comparisons,
+) -> Result<BTreeMap<i64, (Drifting, Arc<Comparison>)>, StoreError> {
+    let week = now.checked_sub(SignedDuration::from_hours(24 * WEEK)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let out: Vec<i64> =
+        found.iter().filter(|one| one.application.sync == "OutOfSync").map(|one| one.id).collect();
+    let mut drifting = BTreeMap::new();
+    for (id, one) in store.drifting(&out, week.as_millisecond()).await? {
+        let manifests = one.last.as_ref().map(|last| &last.manifests);
+        let comparison = match manifests {
+            Some(manifests) => {
+                comparisons.of(manifests, async |manifests| store.drift_manifests(manifests).await).await?
+            }
+            None => Arc::default(),
+        };
+        drifting.insert(id, (one, comparison));
+    }
+    Ok(drifting)
+}
+
+/// How many deployments there were on each of the last days.
+async fn days(store: &Store, view: &View, now: Timestamp) -> Result<Vec<Day>, StoreError> {
+    let today = now.as_millisecond().div_euclid(DAY) * DAY;
+    let first = rows::moment(today - (i64::from(DAYS) - 1) * DAY);
+    let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
+    let day = |(index, day): (i64, DayOfDeployments)| Day {
+        from: first.checked_add(SignedDuration::from_hours(24 * index)).unwrap_or(first),
+        succeeded: day.succeeded,
+        failed: day.failed,
+    };
+    Ok((0_i64..).zip(days).map(day).collect())
 }
 
 /// What moved in the last days, against as many before.

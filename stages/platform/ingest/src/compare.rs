@@ -17,10 +17,11 @@ use axum::response::{IntoResponse as _, Response};
 use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use stages_platform_store::{HeldApplication, NumberedApplication, ObjectState, StoreError};
 
-use crate::ingest::Ingest;
+use crate::ingest::{Ingest, Sent};
 use crate::refusal::Refusal;
 
 /// Applications in one question.
@@ -79,7 +80,7 @@ struct Known {
 
 pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
-    let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    let asked: Shard = read(&sent)?;
     // Of whom nothing changes it is all that comes.
     ingest.heard(&sent, "reporter");
     let _turn = ingest.turns.take(sent.runtime.id).await?;
@@ -112,10 +113,8 @@ pub(crate) async fn applications(
     request: Request<Body>,
 ) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
-    let asked: Applications = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
-    if asked.applications.len() > AT_ONCE {
-        return Err(Refusal::NotADigest);
-    }
+    let asked: Applications = read(&sent)?;
+    few(asked.applications.len())?;
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     let names: Vec<_> = asked.applications.iter().filter_map(|asked| asked.key.split_once('/')).collect();
     let found = ingest.store.find(sent.runtime.id, &names).await.map_err(unreadable)?;
@@ -127,9 +126,7 @@ pub(crate) async fn applications(
         let held = asked.key.split_once('/').and_then(|name| held.get(&name));
         !held.is_some_and(|held| is_same(held, asked))
     };
-    let differing = asked.applications.iter().filter(|asked| differs(asked)).map(|asked| &asked.key);
-    let differing: Vec<_> = differing.collect();
-    Ok(Json(json!({"differing": differing})).into_response())
+    Ok(differing(asked.applications.iter().filter(|asked| differs(asked)).map(|asked| &*asked.key)))
 }
 
 /// Which states it does not hold, nor later ones. Whoever else reported of an object told of it as well as whoever asks.
@@ -138,10 +135,8 @@ pub(crate) async fn objects(
     request: Request<Body>,
 ) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
-    let asked: Objects = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
-    if asked.objects.len() > AT_ONCE {
-        return Err(Refusal::NotADigest);
-    }
+    let asked: Objects = read(&sent)?;
+    few(asked.objects.len())?;
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     // A version that is no number is none that is held.
     let versions: Vec<_> = asked
@@ -156,9 +151,7 @@ pub(crate) async fn objects(
     let is_held = |asked: &Acknowledged| {
         asked.resource_version.parse().is_ok_and(|version| held.contains(&asked.state(version)))
     };
-    let differing = asked.objects.iter().filter(|asked| !is_held(asked)).map(|asked| &asked.key);
-    let differing: Vec<_> = differing.collect();
-    Ok(Json(json!({"differing": differing})).into_response())
+    Ok(differing(asked.objects.iter().filter(|asked| !is_held(asked)).map(|asked| &*asked.key)))
 }
 
 /// Which applications are held of a range of names, beside those that are known. What is not held is of before, and names no other
@@ -168,10 +161,8 @@ pub(crate) async fn others(
     request: Request<Body>,
 ) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
-    let asked: Known = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
-    if asked.known.len() > AT_ONCE {
-        return Err(Refusal::NotADigest);
-    }
+    let asked: Known = read(&sent)?;
+    few(asked.known.len())?;
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     let (ways, mut after, mut others) = (ways(asked.shards), asked.after.clone(), Vec::new());
     loop {
@@ -188,6 +179,18 @@ pub(crate) async fn others(
     }
     others.truncate(AT_ONCE);
     Ok(Json(json!({"others": others})).into_response())
+}
+
+fn read<T: DeserializeOwned>(sent: &Sent) -> Result<T, Refusal> {
+    serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)
+}
+
+fn few(count: usize) -> Result<(), Refusal> {
+    if count > AT_ONCE { Err(Refusal::NotADigest) } else { Ok(()) }
+}
+
+fn differing<'k>(keys: impl Iterator<Item = &'k str>) -> Response {
+    Json(json!({"differing": keys.collect::<Vec<_>>()})).into_response()
 }
 
 /// How applications may find their shard.

@@ -10,16 +10,13 @@ use stages_platform_store::{Commit, CommitOf, FileDiff, MadeFrom, Millis, Source
 use crate::fields::{Entries, Fields, string};
 use crate::placement::{self, Source};
 use crate::refusal::Refusal;
-use crate::wire::{not_json, time};
+use crate::wire::{NAME, WORD, not_json, time};
 
 /// Sources of an application, and commits of a source, that are read: the newest of them are kept.
 const SOURCES: usize = 100;
 const COMMITS: usize = 1_000;
 /// Files of a commit whose differences are read.
 const FILES: usize = 100;
-/// Bytes of the names, as they are of every report.
-const NAMESPACE: usize = 253;
-const NAME: usize = 1_024;
 
 /// The annotation in which a report of an application says of commits what is known of them.
 const REVISIONS: &str = "app.meta.revisions-metadata";
@@ -41,7 +38,7 @@ pub(crate) fn report(text: &[u8]) -> Result<Option<SyncChanges>, Refusal> {
         return Err(Refusal::NoApplicationName);
     }
     for (field, text, most) in
-        [("application's namespace", &namespace, NAMESPACE), ("application's name", &name, NAME)]
+        [("application's namespace", &namespace, WORD), ("application's name", &name, NAME)]
     {
         if text.len() > most {
             return Err(Refusal::Long { field, most });

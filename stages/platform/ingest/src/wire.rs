@@ -21,8 +21,10 @@ use crate::{placement, steps};
 
 /// Bytes of a key.
 const KEY: usize = 256;
+/// Bytes of a word, such as a kind or a namespace.
+pub(crate) const WORD: usize = 253;
 /// Bytes of a name, of a text for people, and of a list of images.
-const NAME: usize = 1_024;
+pub(crate) const NAME: usize = 1_024;
 const TEXT: usize = 64 * 1024;
 const IMAGES: usize = 1 << 20;
 /// Phases of an operation that is over.
@@ -322,19 +324,19 @@ fn bounded(report: &Report) -> Result<(), Refusal> {
     let deployed = report.operation.as_ref().map(|operation| &operation.revision);
     let placement = &report.placement;
     for (field, length, most) in [
-        ("application's namespace", app_namespace.len(), 253),
+        ("application's namespace", app_namespace.len(), WORD),
         ("application's name", app_name.len(), NAME),
         ("apiVersion", api_version.len(), 512),
-        ("kind", kind.len(), 253),
-        ("metadata.namespace", namespace.len(), 253),
+        ("kind", kind.len(), WORD),
+        ("metadata.namespace", namespace.len(), WORD),
         ("metadata.name", name.len(), NAME),
-        ("metadata.uid", report.uid.len(), 253),
-        ("sync status", of(report.sync.as_ref()), 253),
-        ("health status", of(report.health.as_ref()), 253),
+        ("metadata.uid", report.uid.len(), WORD),
+        ("sync status", of(report.sync.as_ref()), WORD),
+        ("health status", of(report.health.as_ref()), WORD),
         ("revision", of(report.revision.as_ref()), TEXT),
         ("status.operationState.syncResult", of(deployed), TEXT),
         ("status.summary.images", report.images.len(), IMAGES),
-        ("spec.project", placement.project.len(), 253),
+        ("spec.project", placement.project.len(), WORD),
         ("spec.destination", placement.cluster.len().max(placement.namespace.len()), NAME),
         ("spec.source", placement.repository.len().max(placement.path.len()), 4_096),
     ] {
@@ -361,7 +363,7 @@ fn owner_of(references: Option<&RawValue>) -> Option<String> {
     let of = references.iter().find(|of| of.controller).or(references.first())?;
     let group = group_of(&of.api_version);
     let parts = [group, &of.kind, &of.name];
-    let is_whole = parts.iter().all(|part| part.len() <= 253 && !part.contains('/'));
+    let is_whole = parts.iter().all(|part| part.len() <= WORD && !part.contains('/'));
     (is_whole && !of.kind.is_empty() && !of.name.is_empty()).then(|| parts.join("/"))
 }
 

@@ -7,7 +7,7 @@ use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
-use crate::report::Millis;
+use crate::report::{DAY, Millis};
 use crate::statement::Statement;
 use crate::store::Store;
 
@@ -15,7 +15,7 @@ use crate::store::Store;
 const HOW: &str = "oidc";
 
 /// What a provider gave somebody counts for so long after they last came in by it: nobody asks it in between.
-pub const PROVIDED_LASTS: Millis = 30 * 86_400_000;
+pub const PROVIDED_LASTS: Millis = 30 * DAY;
 
 /// Who somebody is at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -82,7 +82,7 @@ pub use placement::{Placement, version};
 pub use read::{Application, Deployment, Drift, Transition};
 pub use registration::Registration;
 pub use report::{
-    Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Pods, Report, ResourceName, Text,
+    Commit, DAY, Delivery, EntityName, Listing, Millis, Operation, Outcome, Pods, Report, ResourceName, Text,
     group_of,
 };
 pub use retention::Retention;

@@ -12,6 +12,8 @@ use crate::placement::Placement;
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
+/// A day.
+pub const DAY: Millis = 86_400_000;
 
 /// A text that is kept once however often it is reported, with its digest.
 #[derive(Clone, PartialEq, Eq)]

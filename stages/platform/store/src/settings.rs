@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
-use crate::report::Millis;
+use crate::report::{DAY, Millis};
 use crate::retention::{DEPLOYED, Retention};
 use crate::statement::Statement;
 use crate::store::Store;
@@ -19,8 +19,6 @@ const RETENTION: &str = "retention";
 pub(crate) const BELIEVED_CLOCK: &str = "believed-clock";
 /// And under this one the moment that clocks have said is over since then, and are not believed yet.
 pub(crate) const DOUBTED_CLOCK: &str = "doubted-clock";
-/// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
 /// Of each application the last that succeeded stay.
 const OLD_DEPLOYMENTS: &str = "SELECT CAST(COALESCE(sum(ended - CASE WHEN succeeded < $2 THEN succeeded ELSE $2 END), 0) AS BIGINT) \
     FROM (SELECT count(*) AS ended, count(*) FILTER (WHERE phase = 'Succeeded') AS succeeded FROM deployments \

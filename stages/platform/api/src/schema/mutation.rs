@@ -3,7 +3,7 @@
 use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_platform_store::{
-    RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
+    DAY, RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
     check_team, runtime_id,
 };
 
@@ -273,7 +273,7 @@ impl Mutation {
             return Err(wrong(format!("a key lasts 1 to {DAYS} days")));
         }
         let (store, now) = (store(context)?, now(context)?);
-        let asked = now + days * 86_400_000;
+        let asked = now + days * DAY;
         let own = person.key.as_ref();
         let until = own.map_or(asked, |own| own.until.min(asked));
         let own = own.map(|own| own.id);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{DayOfDeployments, Drifting, FleetMover, FleetNeed, Store, StoreError, View};
+use stages_platform_store::{
+    DAY, DayOfDeployments, Drifting, FleetMover, FleetNeed, Store, StoreError, View,
+};
 
 use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
@@ -20,8 +22,6 @@ use crate::view::state::{Health, SyncStatus};
 /// Rows of what needs somebody.
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
-/// Milliseconds of a day.
-pub(super) const DAY: i64 = 86_400_000;
 /// Days within which it is told how often something drifted.
 const WEEK: i64 = 7;
 /// Rows of applications that move.

@@ -1,9 +1,8 @@
 //! The figures of deployments, for the first page remembered.
 
 use jiff::Timestamp;
-use stages_platform_store::{Figures, Selection, Store, StoreError, View};
+use stages_platform_store::{DAY, Figures, Selection, Store, StoreError, View};
 
-use super::home::DAY;
 use super::remembered::Remembered;
 use crate::view::shipping::{Shipping, Trend};
 

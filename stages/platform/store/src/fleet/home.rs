@@ -5,12 +5,9 @@ use crate::error::StoreError;
 use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
 use crate::fleet::selection::Query;
 use crate::heard::{self, HeardRole, REPORTER_AT, RefusedReports};
-use crate::report::Millis;
+use crate::report::{DAY, Millis};
 use crate::rule::View;
 use crate::store::Store;
-
-/// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
 
 /// An application that needs somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A time before now, as people write it in a query.
 
-use crate::report::Millis;
+use crate::report::{DAY, Millis};
 
 /// How long ago something was at most, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Within {
         let unit = match self.unit {
             'm' => 60_000,
             'h' => 3_600_000,
-            _ => 86_400_000,
+            _ => DAY,
         };
         Millis::from(self.count) * unit
     }

@@ -8,15 +8,13 @@ pub(crate) mod rules;
 pub(crate) mod tokens;
 
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{By, Scope, StoreError};
+use stages_platform_store::{By, DAY, Scope, StoreError};
 
 use super::Session;
 use super::handlers::{HandlerResult, value};
 use super::signed_in_request::SignedInRequest;
 use crate::page::settings::{Said, audit as audit_page, keys as keys_page};
 
-/// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
 /// Rows of a page of the audit log.
 const ROWS: u32 = 100;
 

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -56,8 +57,7 @@ impl Platform {
 
 /// Reports all the time.
 async fn report(address: SocketAddr, token: String) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = local_client().build().unwrap();
     let post = |path: &str, token: &str, key: &str, body: String| {
         let asked = client.post(format!("http://{address}/2.0/api/events{path}"));
         asked.header("authorization", token).header("idempotency-key", key).body(body).send()

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use loadtest::sim::local_client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -96,11 +97,7 @@ impl Prometheus {
                 }
             }
         });
-        // Another test may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client =
-            reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         let listens = tokio::time::timeout(SOON, address.wait_for(Option::is_some)).await;
         let url = match listens {
             Ok(Ok(address)) => format!("http://{}", address.as_deref().unwrap()),

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::platform::{Platform, client};
-use crate::runtime::{Runtime, SOON, eventually, merge, object, start};
+use crate::platform::Platform;
+use crate::runtime::{Runtime, SOON, eventually, http_client, merge, object, start};
 use crate::told;
 
 /// A repository of many applications.
@@ -447,7 +447,7 @@ async fn a_platform_that_takes_them_has_what_each_sync_brought() {
     runtime.counts("gitops_runtime_reports_total", &[("kind", "change_revision")], 1.0).await;
     runtime.until("rest", |status| status.total.idle()).await;
     let reporter = Runtime::start(&simulation, &to_platform).await;
-    let client = client();
+    let client = http_client();
     let brought = async || {
         let page = platform.page(&client, "/api/v1/applications/argocd/a/timeline").await;
         let of = |one: &Value| {

@@ -17,12 +17,13 @@ use base64::engine::general_purpose::STANDARD;
 use loadtest::process::Start;
 use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
+use loadtest::sim::local_client;
 use loadtest::sim::port;
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
 use crate::told;
 use crate::verify::{findings, verified};
 
@@ -133,12 +134,6 @@ impl Platform {
     }
 }
 
-pub(crate) fn client() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap()
-}
-
 fn body(name: &str, version: u64) -> String {
     let object = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -184,7 +179,7 @@ async fn post(
 async fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
     let kills = std::env::var("LOADTEST_PLATFORM_KILLS").map_or(3, |kills| kills.parse().unwrap());
     let mut platform = Platform::start().await;
-    let (client, stop, all) = (client(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (client, stop, all) = (http_client(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let posters: Vec<_> = (0..8)
         .map(|number| {
             let (url, token, name) = (platform.url(), platform.token.clone(), format!("shop-{number}"));
@@ -231,7 +226,7 @@ async fn differs(simulation: &Simulation, arguments: &[&str]) -> Vec<String> {
 }
 
 async fn names(platform: &Platform) -> Vec<(String, bool)> {
-    let page = platform.get(&client(), "/api/v1/applications").await;
+    let page = platform.get(&http_client(), "/api/v1/applications").await;
     let all = page["applications"].as_array().unwrap().iter();
     all.map(|one| (one["name"].as_str().unwrap().to_owned(), one["deleted"].as_bool().unwrap())).collect()
 }
@@ -354,7 +349,7 @@ async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_ro
     let mut platform = Platform::start().await;
     platform.runtime.take().unwrap().stop().await;
     platform.up_with("400", &[]).await;
-    let client = client();
+    let client = http_client();
     let mut acknowledged = 0;
     let refused = loop {
         let request = client.post(format!("{}/2.0/api/events", platform.url()));
@@ -390,7 +385,7 @@ async fn a_token_that_is_taken_away_is_refused() {
     assert!(lines[0].starts_with(name) && lines[0].ends_with(&format!("Z  {runtime}")), "{listed}");
     assert!(!listed.contains(other.get(..14).unwrap()), "{listed}");
     let post = async |token: &str| {
-        let request = client().post(format!("{}/2.0/api/events", platform.url()));
+        let request = http_client().post(format!("{}/2.0/api/events", platform.url()));
         request.header("authorization", token).body(body("shop", 1)).send().await.unwrap().status().as_u16()
     };
     assert_eq!(post(&other).await, 200);
@@ -435,7 +430,7 @@ async fn a_platform_that_cannot_start_says_why() {
     assert_eq!((status, text.as_str()), (200, "ok\n"));
     assert_eq!(platform.runtime().page("/metrics").await.0, 404, "figures are not for senders");
     let metrics =
-        client().get(format!("http://127.0.0.1:{}/metrics", platform.figures)).send().await.unwrap();
+        http_client().get(format!("http://127.0.0.1:{}/metrics", platform.figures)).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     for name in ["kept_total", "repeated_total", "requests_total", "commit_failures_total"] {
         assert!(metrics.contains(&format!("gitops_runtime_platform_{name} 0")), "{name}: {metrics}");
@@ -459,8 +454,7 @@ pub(crate) fn first_link(runtime: &Runtime) -> Option<String> {
 #[tokio::test]
 async fn its_console_shows_the_recorded_traffic_and_what_changes_while_somebody_looks() {
     let mut platform = Platform::start().await;
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    let client = client.timeout(SOON).build().unwrap();
+    let client = local_client().redirect(reqwest::redirect::Policy::none()).timeout(SOON).build().unwrap();
     let report = async |data: &Value| {
         let request = client
             .post(format!("{}/2.0/api/events", platform.url()))
@@ -557,7 +551,7 @@ async fn its_api_answers_whoever_has_a_token_and_its_schema_is_printed() {
     let platform = Platform::start().await;
     let asked = |token: &str| {
         let query = json!({"query": "{ me { runtimeName } runtimes { edges { cursor } } }"});
-        let asked = client().post(format!("{}/2.0/api/graphql", platform.url()));
+        let asked = http_client().post(format!("{}/2.0/api/graphql", platform.url()));
         asked.header("authorization", token).json(&query).send()
     };
     let answer: Value = asked(platform.token.trim()).await.unwrap().json().await.unwrap();

@@ -9,12 +9,13 @@ use axum::routing::post;
 use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
+use loadtest::sim::server::serve;
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
 use crate::platform::Platform;
-use crate::runtime::{Runtime, eventually, start};
+use crate::runtime::{Runtime, eventually, http_client, start};
 
 async fn world() -> Simulation {
     let mut setup = Setup { tls: [None; 3], ..Setup::default() };
@@ -255,7 +256,7 @@ async fn objects_go_along_with_their_application_and_our_platform_keeps_them_und
         "platform": {"url": platform.url(), "tokenFile": platform.token_file()},
     });
     let runtime = launch(&simulation, &settings).await;
-    let client = crate::platform::client();
+    let client = http_client();
     let path = "/api/v1/applications/argocd/shop/timeline";
     let kinds = async |count: usize| loop {
         let page = platform.page(&client, path).await;
@@ -286,9 +287,7 @@ async fn reports_go_out_as_cloudevents_where_that_is_the_sink() {
         taken.lock().unwrap().extend(serde_json::from_slice::<Vec<Value>>(&body).unwrap());
         async { StatusCode::ACCEPTED }
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/events", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/events", post(take))).await });
+    let url = format!("{}/events", serve(Router::new().route("/events", post(take))).await.unwrap());
     let settings = json!({
         "resources": {"kinds": ["rollouts.argoproj.io", "replicasets.apps"]},
         "reporter": {"sink": {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadtest::process::{Process, Start};
 use loadtest::reporter::{Metrics, Status};
 use loadtest::sim::platform::{Keep, Totals};
-use loadtest::sim::{Load, Setup, Simulation, generate::Shape};
+use loadtest::sim::{Load, Setup, Simulation, generate::Shape, local_client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -47,11 +47,7 @@ impl Runtime {
     pub(crate) async fn serving(start: Start) -> Self {
         let mut process = Process::start(&start).unwrap();
         let address = process.address(SOON).await.unwrap();
-        // Another test of this binary may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON);
-        let client = client.pool_idle_timeout(IDLE).build().unwrap();
+        let client = local_client().timeout(SOON).pool_idle_timeout(IDLE).build().unwrap();
         Self { process, url: format!("http://{address}"), client }
     }
 
@@ -184,6 +180,11 @@ impl Runtime {
         let mut lines = self.process.lines().all();
         lines.split_off(lines.len().saturating_sub(20)).join("\n")
     }
+}
+
+/// A client of what runs on this machine.
+pub(crate) fn http_client() -> reqwest::Client {
+    local_client().timeout(SOON).build().unwrap()
 }
 
 /// How the reporter is started against the simulators.

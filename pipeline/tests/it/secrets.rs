@@ -19,6 +19,7 @@ use loadtest::sim::argocd::Kind;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::Keep;
+use loadtest::sim::server::serve;
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
@@ -339,8 +340,6 @@ struct Echo {
 impl Echo {
     async fn start() -> Self {
         use std::io::Read as _;
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let bodies = Arc::new(Mutex::new(Vec::new()));
         let noted = bodies.clone();
         let router = Router::new().fallback(move |body: Bytes| {
@@ -353,7 +352,7 @@ impl Echo {
             let answer = format!("{{\"message\": \"{} refused: {text}\"}}", FIRST.text);
             async move { (StatusCode::from_u16(status).unwrap(), answer) }
         });
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = serve(router).await.unwrap();
         Self { url, bodies }
     }
 

@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Repository, Signature, Time};
 use loadtest::nats::NatsServer;
+use loadtest::sim::server::serve;
 use pipeline_bus::Memory;
 use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::{REQUEST_BYTES, Requests, Shutdown, async_trait};
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::runtime::{Runtime, SOON, eventually};
+use crate::runtime::{Runtime, SOON, eventually, http_client};
 use crate::sources::{Kept, URL, carries_what_git_says, refused, reported};
 use crate::told;
 
@@ -142,10 +143,8 @@ async fn each_question_has_the_answer_that_http_gives() {
         let registry = Registry::new();
         let answering = SourceApi::new(kept_library(&kept), &registry);
         let routes = routes(answering.clone(), Arc::new(TokenFile::open(&kept.token()).await), BOUNDS);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let address = serve(routes).await.unwrap();
+        let client = http_client();
         let answerer = Answerer::begin(&between, answering).await;
         let thing = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n";
         let sources = json!([{"source": {"repoURL": URL, "path": "shop"}}]);
@@ -403,7 +402,7 @@ async fn reports_carry_what_the_source_server_says_over_the_bus_and_go_without_i
     let source_server = kept.server_of(&settings).await;
     source_server.says("answering questions over the bus").await;
     assert_eq!(source_server.page("/v1/commit").await.0, 401);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let asked = client.get(format!("{}/v1/commit?repoURL={URL}", source_server.url())).bearer_auth("any");
     assert_eq!(asked.send().await.unwrap().status().as_u16(), 403);
 

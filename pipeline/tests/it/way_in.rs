@@ -12,12 +12,13 @@ use axum::routing::get;
 use loadtest::nats::NatsServer;
 use loadtest::process::Start;
 use loadtest::sim::port;
+use loadtest::sim::server::serve;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
 
 const HOST: &str = "shop-web.tunnels.example.com";
 const TOKEN: &str = "canary-that-opens";
@@ -60,9 +61,7 @@ impl World {
             .route("/app-proxy/who", get(who))
             .route("/app-proxy/events", get(events))
             .route("/app-proxy/echo", get(echo));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let service = serve(routes).await.unwrap();
         Self { folder, service, go }
     }
 
@@ -150,12 +149,6 @@ async fn echo(mut request: axum::extract::Request) -> axum::response::Response {
         .unwrap()
 }
 
-fn http() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap()
-}
-
 fn visit(http: &reqwest::Client, port: u16, path: &str) -> reqwest::RequestBuilder {
     http.get(format!("http://127.0.0.1:{port}{path}")).header("host", HOST)
 }
@@ -209,7 +202,7 @@ async fn a_visitor_is_led_through_server_client_and_router_to_the_service() {
     let router = world.router(back).await;
     let server = world.server(front, &[]).await;
     let client = world.client(front, back, &[]).await;
-    let http = http();
+    let http = http_client();
     let who = visit(&http, front, "/app-proxy/who").header("x-forwarded-for", "198.51.100.7");
     let (status, said) = text(who).await;
     assert_eq!(status, 200);
@@ -277,7 +270,7 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     // The client has all its connections to the first, then whoever is there.
     let client =
         world.client(fronts[0], back, &["--set", "tunnelClient.allow=198.51.100.0/24,127.0.0.1"]).await;
-    let http = http();
+    let http = http_client();
     for front in &fronts {
         led(&http, *front).await;
     }
@@ -380,7 +373,7 @@ async fn handed_over(servers: usize) {
     fronts.push(last);
     let client = world.client(one_name(fronts).await, back, &[]).await;
     let staying = on_the_bus(last).await;
-    let http = http();
+    let http = http_client();
     led(&http, last).await;
     let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let asking = tokio::spawn({

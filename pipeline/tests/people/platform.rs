@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -44,9 +45,7 @@ impl Platform {
         };
         let mut process = Process::start(&start).unwrap();
         let url = format!("http://{}", process.address(SOON).await.unwrap());
-        // Another test of this binary may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let client = local_client().redirect(reqwest::redirect::Policy::none());
         let client = client.timeout(SOON).build().unwrap();
         std::fs::write(folder.path().join("token"), &token).unwrap();
         let mut platform = Self { folder, process: Some(process), client, url, token, key: String::new() };

@@ -16,9 +16,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::desk::Desk;
@@ -69,12 +70,10 @@ async fn answer(State(peers): State<Peers>, request: Request) -> Response {
 
 impl Peers {
     async fn start(platform: &str) -> (Self, String) {
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         let peers = Self { platform: platform.to_owned(), client, inner: Arc::default() };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().fallback(answer).with_state(peers.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let url = serve(router).await.unwrap();
         (peers, url)
     }
 
@@ -168,7 +167,7 @@ impl Registering {
             ..Start::with_settings(PROGRAM, ["app-proxy"], sets, folder)
         })
         .unwrap();
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         Self { process, port, client }
     }
 

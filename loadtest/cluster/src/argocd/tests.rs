@@ -26,7 +26,7 @@ async fn server() -> String {
         (StatusCode::OK, answer.to_string())
     };
     let router = Router::new().fallback(echo);
-    format!("http://{}", loadtest_sim::server::serve(router).await.unwrap())
+    loadtest_sim::server::serve(router).await.unwrap()
 }
 
 async fn client(token: &str) -> Client {

@@ -176,7 +176,7 @@ async fn gateway(status: u16, answer: Value) -> etcd::Gateway {
                 (axum::http::StatusCode::from_u16(status).unwrap(), Json(answer))
             }),
         );
-    let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap());
+    let url = loadtest_sim::server::serve(router).await.unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
     etcd::Gateway::new(url).unwrap()
 }

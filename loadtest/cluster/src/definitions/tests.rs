@@ -62,7 +62,7 @@ async fn server() -> (Api, kube::Client) {
         .route("/apis/argoproj.io/v1", get(|| async { json!({ "resources": [] }).to_string() }))
         .route("/apis/argoproj.io/v1alpha1", get(served))
         .with_state(api.clone());
-    let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap());
+    let url = loadtest_sim::server::serve(router).await.unwrap();
     // Another test of this process may have done it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = kube::Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();

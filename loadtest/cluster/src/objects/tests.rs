@@ -27,7 +27,7 @@ impl Api {
     async fn start(answer: fn(&Asked, usize) -> (u16, Value)) -> (Self, Objects) {
         let api = Self { asked: Arc::default(), discovered: Arc::default(), answer };
         let router = axum::Router::new().fallback(serve).with_state(api.clone());
-        let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap()).parse().unwrap();
+        let url = loadtest_sim::server::serve(router).await.unwrap().parse().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         (api, Objects::new(kube::Client::try_from(kube::Config::new(url)).unwrap()))
     }

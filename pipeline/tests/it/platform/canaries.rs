@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use loadtest::sim::local_client;
 use reqwest::RequestBuilder;
 use reqwest::redirect::Policy;
 use serde_json::json;
@@ -38,8 +39,7 @@ fn within(file: &Path, canaries: &[Canary]) {
 #[tokio::test]
 async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
     let mut platform = Platform::start().await;
-    let client =
-        reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(SOON).build().unwrap();
+    let client = local_client().redirect(Policy::none()).timeout(SOON).build().unwrap();
     let at = |path: &str| format!("{}{path}", platform.url());
     let link = first_link(platform.runtime()).expect("nobody has an account yet");
     let link = link.split_once("token=").expect("a link").1.to_owned();

@@ -18,6 +18,7 @@ use loadtest::process::Start;
 use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
 use loadtest::sim::local_client;
+use loadtest::sim::people::FIRST;
 use loadtest::sim::port;
 use pipeline_core::Key;
 use serde_json::{Value, json};
@@ -441,14 +442,7 @@ async fn a_platform_that_cannot_start_says_why() {
 /// The address that makes the first account, as it is printed where the platform is started; `None`: it prints none.
 pub(crate) fn first_link(runtime: &Runtime) -> Option<String> {
     let lines = runtime.process().lines().all();
-    lines.iter().find_map(|line| {
-        Some(
-            line.strip_prefix(
-                "nobody has an account yet; open this within 15 minutes to make the first one: ",
-            )?
-            .to_owned(),
-        )
-    })
+    lines.iter().find_map(|line| line.strip_prefix(FIRST).map(str::to_owned))
 }
 
 #[tokio::test]

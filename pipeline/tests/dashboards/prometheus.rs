@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use loadtest::sim::local_client;
+use loadtest::sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use crate::files::rule_files;
 
 /// How long anything may take before a test gives up; far above what it takes.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 /// How often something is looked at while it is waited for.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// Lines of its log that are kept for a message.

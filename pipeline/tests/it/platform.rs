@@ -15,11 +15,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
-use loadtest::sim::local_client;
 use loadtest::sim::people::FIRST;
 use loadtest::sim::port;
+use loadtest::sim::{Simulation, local_client, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -310,13 +309,9 @@ async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
             alive.remove(&name(before, 0));
         }
         // As soon as anything of the round is there, and most of it is not.
-        let shown = async {
-            let first = format!("shop-{round}-");
-            while !names(&platform).await.iter().any(|(name, _)| name.starts_with(&first)) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(SOON, shown).await.expect("the round is reported");
+        let first = format!("shop-{round}-");
+        let is_shown = |names: &Vec<(String, bool)>| names.iter().any(|(name, _)| name.starts_with(&first));
+        wait_for("a report of the round", async || names(&platform).await, is_shown).await;
         if round % 2 == 0 {
             platform.runtime.take().unwrap().kill().await;
             platform.up().await;
@@ -326,16 +321,11 @@ async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
         }
     }
     // One that went before it was reported was never there.
-    let all = async {
-        loop {
-            let shown = names(&platform).await.into_iter().filter(|(_, deleted)| !deleted);
-            if shown.map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>() == alive {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    let shown = async || {
+        let there = names(&platform).await.into_iter().filter(|(_, deleted)| !deleted);
+        there.map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>()
     };
-    tokio::time::timeout(SOON, all).await.expect("everything is reported in the end");
+    wait_for("reports of everything", shown, |shown| *shown == alive).await;
     reporter.until("nothing to be under way", |status| status.total.idle()).await;
     let (code, found) = verified(&simulation, &["--dry-run"]).await;
     assert!(found["receiverDiffers"]["total"].is_u64(), "it did not compare: {found:#}");
@@ -393,12 +383,7 @@ async fn a_token_that_is_taken_away_is_refused() {
     let revoked = platform.command(&["token", "revoke", name]).await.unwrap();
     assert_eq!(revoked, format!("{name} is taken away: a platform that runs refuses it within 10 seconds"));
     // It is remembered for a while.
-    let refused = async {
-        while post(&other).await != 401 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    };
-    tokio::time::timeout(SOON, refused).await.unwrap();
+    wait_for("the token to be refused", async || post(&other).await, |status| *status == 401).await;
     assert_eq!(post(&platform.token).await, 200, "the other one is good");
     let again = platform.command(&["token", "revoke", name]).await.unwrap_err();
     let text = format!(

@@ -9,13 +9,12 @@ use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::{Config, Keep, PlatformSim};
-use loadtest::sim::{Setup, Simulation};
+use loadtest::sim::{Setup, Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::ask::{answer, ask, follow, json};
-use crate::runtime::{LOOK, Runtime, SOON, eventually, start};
+use crate::runtime::{LOOK, Runtime, eventually, start};
 
 const TOKEN: &str = "the token of the other platform";
 
@@ -67,11 +66,7 @@ async fn is_sent(platform: &PlatformSim, expected: &[String]) {
 
 /// Waits until this and nothing else was sent.
 async fn comes(sent: impl Fn() -> Vec<String>, expected: &[String]) {
-    let deadline = Instant::now() + SOON;
-    while sent() != expected {
-        assert!(Instant::now() < deadline, "sent are {:?}, and not {expected:?}", sent());
-        sleep(LOOK).await;
-    }
+    wait_for(&format!("{expected:?} to be sent"), async || sent(), |sent| sent == expected).await;
 }
 
 /// States that a platform was sent more than once.
@@ -407,7 +402,7 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     let chatter = async {
         for replicas in 4.. {
             put(&simulation, rollout("shop", "web", replicas));
-            tokio::time::sleep(crate::runtime::LOOK).await;
+            tokio::time::sleep(LOOK).await;
         }
     };
     let line = tokio::select! {

@@ -10,7 +10,7 @@ use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::server::serve;
-use loadtest::sim::{Setup, Simulation};
+use loadtest::sim::{Setup, Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
@@ -258,22 +258,22 @@ async fn objects_go_along_with_their_application_and_our_platform_keeps_them_und
     let runtime = launch(&simulation, &settings).await;
     let client = http_client();
     let path = "/api/v1/applications/argocd/shop/timeline";
-    let kinds = async |count: usize| loop {
+    let kinds = async || {
         let page = platform.page(&client, path).await;
-        let empty = Vec::new();
-        let entries = page["transitions"].as_array().unwrap_or(&empty);
+        let entries = page["transitions"].as_array().into_iter().flatten();
         let mut kinds: Vec<String> =
-            entries.iter().filter_map(|entry| Some(entry["resource"]["kind"].as_str()?.to_owned())).collect();
-        if kinds.len() >= count {
-            kinds.sort();
-            return kinds;
-        }
-        tokio::time::sleep(crate::runtime::LOOK).await;
+            entries.filter_map(|entry| Some(entry["resource"]["kind"].as_str()?.to_owned())).collect();
+        kinds.sort();
+        kinds
     };
-    let within = async |count| tokio::time::timeout(crate::runtime::SOON, kinds(count)).await.unwrap();
-    assert_eq!(within(2).await, ["ReplicaSet", "Rollout"]);
+    wait_for("the first states", async || kinds().await, |kinds| *kinds == ["ReplicaSet", "Rollout"]).await;
     simulation.kube.apply(Collection::Rollouts, rollout("shop", "web", "Paused")).unwrap();
-    assert_eq!(within(3).await, ["ReplicaSet", "Rollout", "Rollout"]);
+    wait_for(
+        "the next state",
+        async || kinds().await,
+        |kinds| *kinds == ["ReplicaSet", "Rollout", "Rollout"],
+    )
+    .await;
     runtime.stop().await;
 }
 

@@ -3,18 +3,17 @@
 use std::num::NonZeroU32;
 
 use loadtest::nats::NatsServer;
-use loadtest::sim::Simulation;
 use loadtest::sim::kube::{Collection, Snapshot};
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_bus::jetstream::{Expect, LEASES};
 use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use pipeline_ownership::{Lease, Replica};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use crate::ask::{json, reported};
 use crate::bus_commands::connected;
-use crate::runtime::{LOOK, Runtime, SOON, object};
+use crate::runtime::{Runtime, object};
 use crate::told::{application, put, thing, world};
 
 const SAID: &str =
@@ -38,15 +37,9 @@ fn change(simulation: &Simulation, name: &str, message: &str) {
 }
 
 async fn holds<const N: usize>(simulation: &Simulation, expected: [(&str, &str); N]) {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let now = expected.map(|(name, _)| (name, held(simulation, name)));
-        if now.iter().zip(&expected).all(|((_, held), (_, message))| held == message) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "the platform holds {now:?}, and not {expected:?}");
-        sleep(LOOK).await;
-    }
+    let now = async || expected.map(|(name, _)| held(simulation, name));
+    let are_so = |now: &[String; N]| now.iter().zip(&expected).all(|(held, (_, message))| held == message);
+    wait_for(&format!("the platform to hold {expected:?}"), now, are_so).await;
 }
 
 /// Three applications, and what was stored then; since then one has changed twice, one is gone, one is new, and all of it

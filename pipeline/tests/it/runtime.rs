@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadtest::process::{Process, Start};
 use loadtest::reporter::{Metrics, Status};
 use loadtest::sim::platform::{Keep, Totals};
-use loadtest::sim::{Load, Setup, Simulation, generate::Shape, local_client};
+use loadtest::sim::{Load, PATIENCE, Setup, Simulation, generate::Shape, local_client, wait_for};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 /// How long anything may take before a test gives up, or, of work in many pieces, the next piece; far above what it
 /// takes.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 /// How long work in many pieces may take on a machine that is busy with other things.
 const LATER: Duration = Duration::from_secs(600);
 /// A connection that has waited for longer is not asked over: the server closes it in its time, perhaps while it is asked.
@@ -67,15 +67,7 @@ impl Runtime {
 
     /// Waits until one of its pages answers as `is_it` wants it; gives status and text.
     pub(crate) async fn answers(&self, path: &str, is_it: impl Fn(u16, &str) -> bool) -> (u16, String) {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let (status, text) = self.page(path).await;
-            if is_it(status, &text) {
-                return (status, text);
-            }
-            assert!(Instant::now() < deadline, "{path} still answers {status}: {text}");
-            sleep(LOOK).await;
-        }
+        wait_for(path, async || self.page(path).await, |(status, text)| is_it(*status, text)).await
     }
 
     /// What it says of its shards.
@@ -298,11 +290,7 @@ pub(crate) fn moved(status: &Status) -> u64 {
 
 /// Waits until something is so that nobody tells of.
 pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited for {what} in vain");
-        sleep(LOOK).await;
-    }
+    wait_for(what, async || is_so(), |is_so| *is_so).await;
 }
 
 /// The object of a report's payload.

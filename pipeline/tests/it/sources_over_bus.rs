@@ -12,6 +12,7 @@ use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Repository, Signature, Time};
 use loadtest::nats::NatsServer;
 use loadtest::sim::server::serve;
+use loadtest::sim::wait_for;
 use pipeline_bus::Memory;
 use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::{REQUEST_BYTES, Requests, Shutdown, async_trait};
@@ -91,11 +92,10 @@ impl Answerer {
         let stop = Shutdown::new();
         let within = (BOUNDS, may);
         let ended = tokio::spawn(serve_over(between.answers.clone(), answering, within, SOON, stop.clone()));
-        let until = tokio::time::Instant::now() + SOON;
-        while between.asks.request(SUBJECT, "?".into(), SOON).await.is_err() {
-            assert!(tokio::time::Instant::now() < until, "nobody answers over {}", between.name);
-            tokio::task::yield_now().await;
-        }
+        let what = format!("an answer over {}", between.name);
+        wait_for(&what, async || between.asks.request(SUBJECT, "?".into(), SOON).await, Result::is_ok)
+            .await
+            .unwrap();
         Self { stop, ended }
     }
 

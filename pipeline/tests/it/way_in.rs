@@ -13,6 +13,7 @@ use loadtest::nats::NatsServer;
 use loadtest::process::Start;
 use loadtest::sim::port;
 use loadtest::sim::server::serve;
+use loadtest::sim::wait_for;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -160,17 +161,12 @@ async fn text(request: reqwest::RequestBuilder) -> (u16, String) {
 
 /// Whether a visitor at a port gets the service's answer, sooner or later.
 async fn led(http: &reqwest::Client, port: u16) {
-    let until = tokio::time::Instant::now() + SOON;
-    loop {
-        if let Ok(answer) = visit(http, port, "/app-proxy/quick").send().await
-            && answer.status() == 200
-        {
-            assert_eq!(answer.text().await.unwrap(), "ok");
-            return;
-        }
-        assert!(tokio::time::Instant::now() < until, "visitors at {port} are not led through");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let what = format!("visitors at {port} to be led through");
+    let look = async || visit(http, port, "/app-proxy/quick").send().await;
+    let is_led =
+        |answer: &reqwest::Result<reqwest::Response>| answer.as_ref().is_ok_and(|one| one.status() == 200);
+    let answer = wait_for(&what, look, is_led).await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "ok");
 }
 
 /// One name for several servers: a connection goes to the first that takes it, beginning with another each time.

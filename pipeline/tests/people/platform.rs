@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadtest::sim::command::printed;
-use loadtest::sim::local_client;
 use loadtest::sim::people::{Admin, FIRST};
 use loadtest::sim::platform_process::PlatformProcess;
+use loadtest::sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 /// How long anything may take before a test gives up.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 
 /// A platform that runs.
 pub(crate) struct Platform {

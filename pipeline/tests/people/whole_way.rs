@@ -1,7 +1,6 @@
 //! One act the whole way: command line, platform, tunnel, router, app proxy and Argo CD, each but the last a process of its own.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,12 +10,11 @@ use axum::response::{IntoResponse as _, Response};
 use futures::{SinkExt as _, StreamExt as _};
 use loadtest::port;
 use loadtest::process::{Process, Start};
-use loadtest::sim::local_client;
 use loadtest::sim::server::serve;
+use loadtest::sim::{local_client, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -24,7 +22,6 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use crate::desk::Desk;
 use crate::platform::{PROGRAM, SOON};
 
-const LOOK: Duration = Duration::from_millis(20);
 /// The tunnel of the runtime prod, of the account that a platform of one's own has.
 const HOST_OF_PROD: &str = "default-prod.tunnels.example.com";
 
@@ -186,17 +183,12 @@ impl Way {
     /// Waits until the app proxy is reached through all of it.
     async fn leads(&self) {
         let client = local_client().timeout(SOON).build().unwrap();
-        let deadline = Instant::now() + SOON;
-        loop {
+        let look = async || {
             let asked = client.get(format!("{}/app-proxy/api/readyz", self.ingress)).send().await.unwrap();
-            let said = (asked.status().as_u16(), asked.text().await.unwrap());
-            if said.0 == 200 {
-                return;
-            }
-            let logs: Vec<_> = self.roles.iter().map(|role| role.lines().all()).collect();
-            assert!(Instant::now() < deadline, "{said:?}\n{logs:#?}");
-            sleep(LOOK).await;
-        }
+            let logs: Vec<_> = self.roles.iter().map(|role| role.lines().end()).collect();
+            (asked.status().as_u16(), asked.text().await.unwrap(), logs)
+        };
+        wait_for("the app proxy to be reached", look, |(status, ..)| *status == 200).await;
     }
 
     /// A WebSocket to the app proxy, through tunnel and router.

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::extract::Request;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use crate::platform::Platform;
 use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
+use crate::visitors::Visitors;
 
 const HOST: &str = "shop-web.tunnels.example.com";
 const TOKEN: &str = "canary-that-opens";
@@ -101,67 +102,6 @@ impl World {
     }
 }
 
-/// Visitors who ask all the time.
-struct Visitors {
-    stop: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    tasks: Vec<tokio::task::JoinHandle<Vec<String>>>,
-}
-
-impl Visitors {
-    fn start(world: &World) -> Self {
-        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let task = |_| {
-            let (client, stop, answered) = (http_client(), stop.clone(), answered.clone());
-            let request = world.get(&client, "/quick");
-            tokio::spawn(async move {
-                let mut failed = Vec::new();
-                while !stop.load(Ordering::SeqCst) {
-                    match request.try_clone().unwrap().send().await {
-                        Ok(answer) if answer.status() == 200 => {
-                            assert_eq!(
-                                answer.text().await.unwrap(),
-                                "ok",
-                                "what is answered is the whole of it"
-                            );
-                            answered.fetch_add(1, Ordering::SeqCst);
-                        }
-                        Ok(answer) => {
-                            failed.push(format!(
-                                "{} {}",
-                                answer.status(),
-                                answer.text().await.unwrap_or_default()
-                            ));
-                        }
-                        Err(error) => {
-                            failed.push(error.to_string());
-                            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                        }
-                    }
-                }
-                failed
-            })
-        };
-        let tasks = (0..4).map(task).collect();
-        Self { stop, answered, tasks }
-    }
-
-    /// Waits until some more were answered.
-    async fn go_on(&self) {
-        let before = self.answered.load(Ordering::SeqCst);
-        eventually("visitors are answered", || self.answered.load(Ordering::SeqCst) >= before + 40).await;
-    }
-
-    async fn failed(self) -> Vec<String> {
-        self.stop.store(true, Ordering::SeqCst);
-        let mut failed = Vec::new();
-        for task in self.tasks {
-            failed.extend(task.await.unwrap());
-        }
-        failed
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_one_machine_a_tunnel_is_opened_without_settings() {
     let world = World::start().await;
@@ -191,7 +131,7 @@ async fn on_one_machine_a_tunnel_is_opened_without_settings() {
 async fn whoever_is_killed_is_there_again_and_visitors_are_answered() {
     let world = World::start().await;
     let (server, client) = (world.server().await, world.client().await);
-    let visitors = Visitors::start(&world);
+    let visitors = Visitors::start(4, |client| world.get(client, "/quick"));
     visitors.go_on().await;
     client.kill().await;
     let client = world.client().await;
@@ -210,7 +150,7 @@ async fn whoever_is_killed_is_there_again_and_visitors_are_answered() {
 async fn a_client_that_another_takes_over_from_is_stopped_and_no_request_fails() {
     let world = World::start().await;
     let (server, mut client) = (world.server().await, world.client().await);
-    let visitors = Visitors::start(&world);
+    let visitors = Visitors::start(4, |client| world.get(client, "/quick"));
     visitors.go_on().await;
     for _ in 0..2 {
         let newer = world.client().await;

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -19,7 +18,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
+use crate::runtime::{PROGRAM, Runtime, SOON, http_client};
+use crate::visitors::Visitors;
 
 const HOST: &str = "shop-web.tunnels.example.com";
 const TOKEN: &str = "canary-that-opens";
@@ -315,34 +315,14 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     for front in &fronts {
         led(&http, *front).await;
     }
-    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let asking = tokio::spawn({
-        let (stop, answered, request) =
-            (stop.clone(), answered.clone(), visit(&http, name, "/app-proxy/quick"));
-        async move {
-            while !stop.load(Ordering::SeqCst) {
-                match request.try_clone().unwrap().send().await {
-                    Ok(answer) if answer.status() == 200 => {
-                        assert_eq!(answer.text().await.unwrap(), "ok");
-                        answered.fetch_add(1, Ordering::SeqCst);
-                    }
-                    _ => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-                }
-            }
-        }
-    });
-    let go_on = async || {
-        let before = answered.load(Ordering::SeqCst);
-        eventually("visitors are answered", || answered.load(Ordering::SeqCst) >= before + 40).await;
-    };
-    go_on().await;
+    let visitors = Visitors::start(1, |http| visit(http, name, "/app-proxy/quick"));
+    visitors.go_on().await;
     servers.remove(0).kill().await;
-    go_on().await;
+    visitors.go_on().await;
     for front in &fronts[1..] {
         led(&http, *front).await;
     }
-    stop.store(true, Ordering::SeqCst);
-    asking.await.unwrap();
+    drop(visitors.failed().await);
     client.stop().await;
     for server in servers {
         server.stop().await;
@@ -371,23 +351,12 @@ async fn handed_over(servers: usize) {
     let staying = on_the_bus(last).await;
     let http = http_client();
     led(&http, last).await;
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let asking = tokio::spawn({
-        let (stop, asked, http) = (stop.clone(), asked.clone(), http.clone());
-        async move {
-            while !stop.load(Ordering::SeqCst) {
-                assert_eq!(text(visit(&http, last, "/app-proxy/quick")).await, (200, "ok".to_owned()));
-                asked.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    });
-    eventually("visitors are passed on", || asked.load(Ordering::SeqCst) >= 40).await;
+    let visitors = Visitors::start(1, |http| visit(http, last, "/app-proxy/quick"));
+    visitors.go_on().await;
     let lines: Vec<_> = leaving.iter().map(|server| server.process().lines().clone()).collect();
     futures::future::join_all(leaving.into_iter().map(Runtime::stop)).await;
-    let before = asked.load(Ordering::SeqCst);
-    eventually("visitors go on", || asked.load(Ordering::SeqCst) >= before + 40).await;
-    stop.store(true, Ordering::SeqCst);
-    asking.await.unwrap();
+    visitors.go_on().await;
+    assert_eq!(visitors.failed().await, Vec::<String>::new());
     for lines in lines {
         let cut_off = "requests that did not finish in time are cut off";
         assert!(!lines.any(cut_off), "{:#?}", lines.all());

@@ -5,24 +5,18 @@ mod resumed;
 
 use std::path::Path;
 
-use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::{Config, Keep, PlatformSim};
-use loadtest::sim::{Setup, Simulation, wait_for};
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
 use crate::ask::{answer, ask, follow, json};
-use crate::runtime::{LOOK, Runtime, eventually, start};
+use crate::resources::world;
+use crate::runtime::{LOOK, Runtime, eventually};
 
 const TOKEN: &str = "the token of the other platform";
-
-async fn world() -> Simulation {
-    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
-    setup.keep.reports = 10_000;
-    Simulation::start(setup).await.unwrap()
-}
 
 /// Another platform, with a token of its own.
 async fn other(simulation: &Simulation) -> (PlatformSim, Value) {
@@ -36,9 +30,7 @@ async fn other(simulation: &Simulation) -> (PlatformSim, Value) {
 }
 
 async fn launch(simulation: &Simulation, resources: &Value) -> Runtime {
-    let settings = json!({"resources": resources});
-    let how = Start { args: vec!["resource-reporter".into()], ..start(simulation, &settings) };
-    Runtime::launch(how).await
+    crate::resources::launch(simulation, &json!({"resources": resources})).await
 }
 
 /// `kind/namespace/name` of an object, and `gone` of its end.

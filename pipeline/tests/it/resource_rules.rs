@@ -6,27 +6,16 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::server::serve;
-use loadtest::sim::{Setup, Simulation, wait_for};
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
 use crate::platform::Platform;
-use crate::runtime::{Runtime, eventually, http_client, start};
-
-async fn world() -> Simulation {
-    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
-    setup.keep.reports = 10_000;
-    Simulation::start(setup).await.unwrap()
-}
-
-async fn launch(simulation: &Simulation, settings: &Value) -> Runtime {
-    let how = Start { args: vec!["resource-reporter".into()], ..start(simulation, settings) };
-    Runtime::launch(how).await
-}
+use crate::resources::{launch, world};
+use crate::runtime::{eventually, http_client};
 
 fn rollout(namespace: &str, name: &str, phase: &str) -> Value {
     json!({

@@ -132,6 +132,11 @@ impl Runtime {
         self.process.lines().all().iter().map(|line| Line::read(line)).collect()
     }
 
+    /// How many of its log lines have this message.
+    pub(crate) fn said(&self, message: &str) -> usize {
+        self.log().iter().filter(|line| line.message == message).count()
+    }
+
     /// Waits for a line with this message.
     pub(crate) async fn says(&self, message: &str) -> Line {
         self.logs(&format!("the message {message:?}"), |line| line.message == message).await

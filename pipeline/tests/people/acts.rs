@@ -6,12 +6,8 @@ use loadtest::sim::wait_for;
 use serde_json::{Value, json};
 
 use crate::app_proxy::{AppProxy, Asked};
-use crate::desk::{Desk, Said};
+use crate::desk::{Desk, Said, told};
 use crate::platform::{PROGRAM, SOON};
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
 
 /// Somebody signed in, and the app proxy of the runtime.
 struct Acting {

@@ -5,11 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use loadtest::sim::wait_for;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
+use crate::desk::{Desk, told};
 
 /// A helm that writes down what it was asked for, and then does as `then` says.
 fn helm(desk: &Desk, then: &str) -> String {

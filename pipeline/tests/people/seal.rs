@@ -7,7 +7,7 @@ use loadtest::sim::server::serve;
 use serde_json::json;
 
 use crate::app_proxy::AppProxy;
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 
 const CERTIFICATE: &str = include_str!("../../seal/tests/seal/controller.pem");
 const SECRET: &str = "\
@@ -16,10 +16,6 @@ kind: Secret
 metadata: {name: db, namespace: shop}
 stringData: {password: canary-of-a-secret}
 ";
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
 
 fn is_sealed(out: &str) {
     assert!(out.contains("kind: SealedSecret\n") && out.contains("    password: "), "{out}");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadtest::process::{Process, Start};
+pub(crate) use loadtest::reporter::merge;
 use loadtest::reporter::{Metrics, Status};
 use loadtest::sim::platform::{Keep, Totals};
 use loadtest::sim::{Load, PATIENCE, Setup, Simulation, generate::Shape, local_client, wait_for};
@@ -305,19 +306,6 @@ pub(crate) fn object(payload: &[u8]) -> Value {
     let object = payload["object"].as_str().unwrap();
     let object = base64::engine::general_purpose::STANDARD.decode(object).unwrap();
     serde_json::from_slice(&object).unwrap()
-}
-
-/// Lays `more` over `base`, mapping by mapping; nothing changes nothing.
-pub(crate) fn merge(base: &mut Value, more: &Value) {
-    match (base, more) {
-        (Value::Object(base), Value::Object(more)) => {
-            for (name, value) in more {
-                merge(base.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (_, Value::Null) => {}
-        (base, more) => *base = more.clone(),
-    }
 }
 
 /// Writes a file as a mounted secret is replaced: beside, then moved into place.

@@ -14,7 +14,6 @@ use loadtest::nats::NatsServer;
 use loadtest::sim::server::serve;
 use loadtest::sim::wait_for;
 use pipeline_bus::Memory;
-use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::{REQUEST_BYTES, Requests, Shutdown, async_trait};
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
@@ -37,23 +36,7 @@ const BOUNDS: ServeBounds = ServeBounds { body: 8 << 20 };
 
 /// A connection of one process to the bus of a server.
 pub(crate) async fn connected(server: &NatsServer) -> Arc<dyn Requests> {
-    let config = Config {
-        urls: vec![server.url()],
-        prefix: "gitops-runtime".to_owned(),
-        replicas: 1,
-        max_bytes: 64 << 20,
-        reports_max_bytes: 64 << 20,
-        duplicate_window: Duration::from_secs(120),
-        ack_wait: Duration::from_secs(30),
-        max_ack_pending: 1_000,
-        heartbeat: Duration::from_secs(4),
-        timeout: SOON,
-        credentials: Credentials::None,
-        tls: None,
-        inbox_prefix: None,
-    };
-    let bus: JetStream = connect(config, &Shutdown::new()).await.unwrap();
-    Arc::new(bus)
+    Arc::new(crate::bus_commands::connected(server).await)
 }
 
 /// A bus as those who ask and those who answer have it.

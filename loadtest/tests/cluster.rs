@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use loadtest::sim::PATIENCE;
 use loadtest::sim::child::is_alive;
-
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A user's folders, and programs that are none.
 struct Home {
@@ -100,7 +98,7 @@ const WAITS: &str = "echo $$ > id; exec sleep 600";
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < LIMIT, "waited for: {what}");
+        assert!(began.elapsed() < PATIENCE, "waited for: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

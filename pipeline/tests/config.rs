@@ -240,6 +240,7 @@ fn a_secret_on_the_command_line_is_refused() {
             "config: argocd: is a section: set one of its settings, such as argocd.NAME (`config print` lists them) (from --set)",
         ]
     );
+    assert!(!said.contains(CANARY), "{said}");
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -10,15 +10,13 @@
 mod client;
 mod install;
 mod parts;
-#[cfg(test)]
-mod tests;
 
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
 pub(super) use self::client::http;
-pub use self::client::{Client, Refused, SyncRequest};
+pub use self::client::{Client, SyncRequest};
 pub use self::parts::Part;
 use self::parts::{Ports, Settings};
 use super::binaries::Binaries;

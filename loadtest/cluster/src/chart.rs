@@ -137,13 +137,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     good.extend(files(&root.join("pipeline/doctor/tests/incumbent"), |name| name.ends_with(CONVERTED))?);
     let chart = root.join("helm/gitops-runtime");
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
-    let objects = Objects::new(control.client());
-    Progress.step("namespaces", objects.apply(&namespaces(), NAMESPACE)).await?;
-    let (client, routes) = (control.client(), binaries.share("routes"));
-    let monitored = Progress.step("the Prometheus operator's module", monitored()).await?;
-    let monitored: Vec<&str> = monitored.iter().map(String::as_str).collect();
-    let defined = define(&client, &monitored, &routes, &[]);
-    Progress.step(&format!("definitions of {}", FOREIGN.join(", ")), defined).await?;
+    Box::pin(prepare(&control, binaries)).await?;
     let kubeconfig = control.admin_kubeconfig();
     let trial = Trial {
         program,
@@ -153,32 +147,13 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         kubeconfig,
     };
 
-    let (mut outcome, mut kinds) = (Outcome::default(), BTreeSet::new());
-    let mut tried = stream::iter(&good)
-        .map(async |file| {
-            let name = name(file);
-            let verdict = Progress.step(&name, trial.run(&[file])).await?;
-            anyhow::Ok((name, verdict))
-        })
-        .buffered(AT_A_TIME);
-    while let Some((name, verdict)) = tried.try_next().await? {
-        match verdict {
-            Verdict::Found => bail!("the doctor finds something wrong with {name}"),
-            Verdict::Taken(of) => {
-                outcome.taken += 1;
-                kinds.extend(of);
-            }
-            Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
-        }
-    }
-    say(&format!("  {} kinds: {}", kinds.len(), kinds.iter().cloned().collect::<Vec<_>>().join(", ")));
-    for kind in FOREIGN {
-        ensure!(kinds.contains(kind), "no file of values has a {kind} rendered");
-    }
+    let mut outcome = Outcome::default();
+    Box::pin(trial.tries(&good, &mut outcome)).await?;
     let asked =
         good.iter().find(|file| file.ends_with(SOURCE_SERVER)).context("find values with a source server")?;
     let judged = Box::pin(trial.callers(asked, &control, folder));
     outcome.refused.extend(Progress.step("who may ask the source server", judged).await?);
+    let client = control.client();
     let adoption = Adoption {
         program,
         helm: binaries.program("helm"),
@@ -187,51 +162,21 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     };
     let judged = Box::pin(adoption.judge(&client, folder));
     outcome.refused.extend(Progress.step("definitions taken over", judged).await?);
-    let defaults = read(&trial.chart.join("values.yaml"))?;
-    let mut leaves = Vec::new();
-    collect(&defaults, &mut Vec::new(), &mut leaves);
-    // A checkout holds no Argo CD, as its chart says; the packaged one does.
-    leaves.retain(|(path, _)| *path != ["argo-cd", "enabled"]);
-    let mut random = Rng::with_seed(args.seed);
-    let mut groups = groups(&good, &leaves)?;
-    random.shuffle(&mut groups);
-    let made = folder.join("random.yaml");
-    let mut taken_at_random = 0;
-    for ((group, files), number) in groups.iter().cycle().zip(1..=args.random) {
-        let Some(base) = random.choice(files) else { bail!("no file of values sets {group}") };
-        let values = changed(&leaves, group, &mut random);
-        let text = values.to_string();
-        tokio::fs::write(&made, &text).await.context("write values made at random")?;
-        let act = format!("random {number}");
-        match Progress.step(&act, trial.run(&[base, &made])).await? {
-            Verdict::Found => outcome.found += 1,
-            Verdict::Taken(_) => {
-                outcome.taken += 1;
-                taken_at_random += 1;
-            }
-            Verdict::Refused(why) => {
-                outcome.refused.push(format!("{} with {text}: {why}", name(base)));
-            }
-        }
-    }
-    ensure!(
-        args.random < ENOUGH || taken_at_random > 0,
-        "of {} files of values made at random the doctor finds something wrong with every one",
-        args.random
-    );
-    let mut converted = 0;
-    for file in &good {
-        let name = name(file);
-        if name.ends_with(CONVERTED) {
-            let refused = Progress.step(&format!("install of {name}"), trial.installed(file)).await?;
-            outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
-            converted += 1;
-        }
-    }
-    ensure!(converted > 0, "no converted file of values was installed");
-    say(&format!("  {converted} converted files of values: installed by Helm, and uninstalled"));
+    Box::pin(trial.tries_at_random(args, &good, folder, &mut outcome)).await?;
+    Box::pin(trial.installs(&good, &mut outcome)).await?;
     control.stop().await?;
     Ok(outcome)
+}
+
+/// Makes the namespaces that rendered objects stand in, and defines the kinds of others that they are of.
+async fn prepare(control: &Control, binaries: &Binaries) -> anyhow::Result<()> {
+    let objects = Objects::new(control.client());
+    Progress.step("namespaces", objects.apply(&namespaces(), NAMESPACE)).await?;
+    let (client, routes) = (control.client(), binaries.share("routes"));
+    let monitored = Progress.step("the Prometheus operator's module", monitored()).await?;
+    let monitored: Vec<&str> = monitored.iter().map(String::as_str).collect();
+    let defined = define(&client, &monitored, &routes, &[]);
+    Progress.step(&format!("definitions of {}", FOREIGN.join(", ")), defined).await
 }
 
 /// The texts of the definitions of the Prometheus operator's kinds.
@@ -321,6 +266,92 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// Tries each file of values; each kind of others is to be rendered by some of them.
+    async fn tries(&self, good: &[PathBuf], outcome: &mut Outcome) -> anyhow::Result<()> {
+        let mut kinds = BTreeSet::new();
+        let mut tried = stream::iter(good)
+            .map(async |file| {
+                let name = name(file);
+                let verdict = Progress.step(&name, self.run(&[file])).await?;
+                anyhow::Ok((name, verdict))
+            })
+            .buffered(AT_A_TIME);
+        while let Some((name, verdict)) = tried.try_next().await? {
+            match verdict {
+                Verdict::Found => bail!("the doctor finds something wrong with {name}"),
+                Verdict::Taken(of) => {
+                    outcome.taken += 1;
+                    kinds.extend(of);
+                }
+                Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
+            }
+        }
+        say(&format!("  {} kinds: {}", kinds.len(), kinds.iter().cloned().collect::<Vec<_>>().join(", ")));
+        for kind in FOREIGN {
+            ensure!(kinds.contains(kind), "no file of values has a {kind} rendered");
+        }
+        Ok(())
+    }
+
+    /// Tries files of values with leaves changed at random.
+    async fn tries_at_random(
+        &self,
+        args: &Args,
+        good: &[PathBuf],
+        folder: &Path,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<()> {
+        let defaults = read(&self.chart.join("values.yaml"))?;
+        let mut leaves = Vec::new();
+        collect(&defaults, &mut Vec::new(), &mut leaves);
+        // A checkout holds no Argo CD, as its chart says; the packaged one does.
+        leaves.retain(|(path, _)| *path != ["argo-cd", "enabled"]);
+        let mut random = Rng::with_seed(args.seed);
+        let mut groups = groups(good, &leaves)?;
+        random.shuffle(&mut groups);
+        let made = folder.join("random.yaml");
+        let mut taken_at_random = 0;
+        for ((group, files), number) in groups.iter().cycle().zip(1..=args.random) {
+            let Some(base) = random.choice(files) else { bail!("no file of values sets {group}") };
+            let values = changed(&leaves, group, &mut random);
+            let text = values.to_string();
+            tokio::fs::write(&made, &text).await.context("write values made at random")?;
+            let act = format!("random {number}");
+            match Progress.step(&act, self.run(&[base, &made])).await? {
+                Verdict::Found => outcome.found += 1,
+                Verdict::Taken(_) => {
+                    outcome.taken += 1;
+                    taken_at_random += 1;
+                }
+                Verdict::Refused(why) => {
+                    outcome.refused.push(format!("{} with {text}: {why}", name(base)));
+                }
+            }
+        }
+        ensure!(
+            args.random < ENOUGH || taken_at_random > 0,
+            "of {} files of values made at random the doctor finds something wrong with every one",
+            args.random
+        );
+        Ok(())
+    }
+
+    /// Installs what was converted of the other chart's files, and takes it away.
+    async fn installs(&self, good: &[PathBuf], outcome: &mut Outcome) -> anyhow::Result<()> {
+        let mut converted = 0;
+        for file in good {
+            let name = name(file);
+            if name.ends_with(CONVERTED) {
+                let refused = Progress.step(&format!("install of {name}"), self.installed(file)).await?;
+                outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
+                converted += 1;
+            }
+        }
+        ensure!(converted > 0, "no converted file of values was installed");
+        say(&format!("  {converted} converted files of values: installed by Helm, and uninstalled"));
+        Ok(())
+    }
+
     async fn run(&self, files: &[&Path]) -> anyhow::Result<Verdict> {
         let files: Vec<_> = files.iter().flat_map(|file| [Path::new("--values"), *file]).collect();
         let mut doctor = Command::new(self.program);

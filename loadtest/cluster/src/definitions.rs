@@ -111,6 +111,3 @@ async fn listed(client: &kube::Client, path: &str, list: &str, text: &str) -> Ve
     let entries = answer.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(|entry| entry.get(text)?.as_str().map(str::to_owned)).collect()
 }
-
-#[cfg(test)]
-mod tests;

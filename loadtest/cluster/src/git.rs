@@ -3,9 +3,6 @@
 //! takes: a folder to keep the repositories in, and the template - gives: URLs that stock Git clones and fetches
 //! calls: `git` - fails: when there is none, or what is to be committed cannot be; nothing is written then
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

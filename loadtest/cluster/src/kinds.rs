@@ -19,7 +19,7 @@ use super::argocd::ArgoCd;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::definitions::unchecked;
-use super::objects::{Objects, Propagation, Reference};
+use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use super::role::{Role, said_of, write};
 use loadtest_judge::screen::say;
@@ -165,7 +165,7 @@ impl Play {
     /// A definition goes and comes back, and all else goes on.
     async fn without_definition(&self) -> anyhow::Result<()> {
         let definition = Reference::new(DEFINITIONS, "CustomResourceDefinition", None, &resource(GOES));
-        self.objects.delete(&definition, Propagation::Background).await?;
+        self.objects.delete(&definition).await?;
         self.says(NOT_SERVED, &definition.name).await?;
         for name in ["first", "second"] {
             let is_end =

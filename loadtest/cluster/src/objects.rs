@@ -17,7 +17,7 @@ use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
 use loadtest_sim::{PATIENCE, until};
-pub use reference::{Patch, Propagation, Reference};
+pub use reference::Reference;
 
 /// Who applies, for the API server's record of who set which field.
 const OWNER: &str = "cluster";
@@ -127,12 +127,11 @@ impl Objects {
     }
 
     /// Patches the object, or its subresource (`status`, `scale`), and gives what the API server answers: the object,
-    /// or that of the subresource.
+    /// or that of the subresource. A list is a JSON patch (RFC 6902), an object a merge patch (RFC 7386).
     pub async fn patch(
         &self,
         reference: &Reference,
         patch: &Value,
-        kind: Patch,
         subresource: Option<&str>,
     ) -> anyhow::Result<Value> {
         let act = || format!("patch {reference}");
@@ -141,15 +140,17 @@ impl Objects {
             path = format!("{path}/{subresource}");
         }
         let path = format!("{path}?fieldManager={OWNER}");
-        self.ask(Method::PATCH, &path, Some((kind.media(), patch))).await.with_context(act)
+        let media =
+            if patch.is_array() { "application/json-patch+json" } else { "application/merge-patch+json" };
+        self.ask(Method::PATCH, &path, Some((media, patch))).await.with_context(act)
     }
 
-    /// Asks for its deletion, and tells whether there was one to delete; finalizers may hold it for a while.
-    pub async fn delete(&self, reference: &Reference, propagation: Propagation) -> anyhow::Result<bool> {
+    /// Asks for its deletion, after which what it owns goes too, and tells whether there was one to delete; finalizers may hold
+    /// it for a while.
+    pub async fn delete(&self, reference: &Reference) -> anyhow::Result<bool> {
         let act = || format!("delete {reference}");
         let path = self.path(reference).await.with_context(act)?;
-        let body =
-            json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation.policy() });
+        let body = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background" });
         match self.ask(Method::DELETE, &path, Some(("application/json", &body))).await {
             Err(why) if is_answer(&why, StatusCode::NOT_FOUND) => Ok(false),
             answer => answer.map(|_| true).with_context(act),
@@ -306,6 +307,3 @@ fn is_soon(why: &kube::Error, began: Instant) -> bool {
     let names_one = matches!(why, kube::Error::Api(status) if status.details.as_ref().is_some_and(|one| !one.name.is_empty()));
     !names_one && began.elapsed() < PATIENCE
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use super::argocd::{ArgoCd, Client, SyncRequest};
 use super::git::{BRANCH, Commit as GitCommit, Git, Repository};
-use super::objects::{Objects, Patch as PatchKind, Propagation, Reference};
+use super::objects::{Objects, Reference};
 use super::platform::Platform;
 use super::scenario::{
     Commit, Create, Delete, Ends, Lifecycle, Link, ObjectName, Observe, Patch, Scenario, Step, Sync, Wait,
@@ -117,7 +117,7 @@ impl Play<'_> {
             },
             Step::Delete(Delete { object: Some(object), .. }) => {
                 for object in self.find(object).await? {
-                    self.on.objects.delete(&object, Propagation::Background).await?;
+                    self.on.objects.delete(&object).await?;
                 }
                 Ok(())
             }
@@ -182,7 +182,7 @@ impl Play<'_> {
     async fn ask(&self, name: &str, hard: bool) -> anyhow::Result<()> {
         let kind = if hard { "hard" } else { "normal" };
         let patch = json!({"metadata": {"annotations": {REFRESH: kind}}});
-        self.on.objects.patch(&reference(name), &patch, PatchKind::Merge, None).await.map(drop)
+        self.on.objects.patch(&reference(name), &patch, None).await.map(drop)
     }
 
     async fn sync(&self, name: &str, step: &Sync) -> anyhow::Result<()> {
@@ -251,8 +251,8 @@ impl Play<'_> {
         let finalizers = if cascade { json!([FINALIZER]) } else { Value::Null };
         let patch = json!({"metadata": {"finalizers": finalizers}});
         let reference = reference(name);
-        self.on.objects.patch(&reference, &patch, PatchKind::Merge, None).await?;
-        self.on.objects.delete(&reference, Propagation::Background).await.map(drop)
+        self.on.objects.patch(&reference, &patch, None).await?;
+        self.on.objects.delete(&reference).await.map(drop)
     }
 
     async fn observe(&self, step: &Observe) -> anyhow::Result<()> {
@@ -283,11 +283,7 @@ impl Play<'_> {
     }
 
     async fn patch(&self, step: &Patch) -> anyhow::Result<()> {
-        let (patch, kind) = match (&step.merge, &step.json) {
-            (Some(patch), _) => (patch, PatchKind::Merge),
-            (None, Some(patch)) => (patch, PatchKind::Json),
-            (None, None) => bail!("it says nothing to change"),
-        };
+        let patch = step.merge.as_ref().or(step.json.as_ref()).context("it says nothing to change")?;
         self.observe(&Observe {
             object: step.object.clone(),
             pointer: None,
@@ -301,7 +297,7 @@ impl Play<'_> {
             let mut patch = patch.clone();
             put(&mut patch, "$ROUND", &round.to_string());
             for reference in &references {
-                self.on.objects.patch(reference, &patch, kind, step.subresource.as_deref()).await?;
+                self.on.objects.patch(reference, &patch, step.subresource.as_deref()).await?;
             }
         }
         Ok(())

@@ -112,6 +112,6 @@ async fn judged(oracle: &Oracle, platform: &PlatformSim) -> anyhow::Result<Vec<S
 /// The address of what an analysis asks, and is never content with.
 async fn failing_check() -> anyhow::Result<String> {
     let router = Router::new().route("/", get(async || Json(json!({"healthy": false}))));
-    let address = serve(router).await.context("listen for an analysis")?;
-    Ok(format!("http://{address}/"))
+    let url = serve(router).await.context("listen for an analysis")?;
+    Ok(format!("{url}/"))
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::definitions::unchecked;
-use super::objects::{Objects, Propagation, Reference};
+use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use loadtest_judge::report::Report;
 use loadtest_sim::platform::Keep;
@@ -96,7 +96,7 @@ impl Play {
         }
         self.apply(&name("comes"), "after").await?;
         let goes = reference(&name("goes"));
-        self.objects.delete(&goes, Propagation::Background).await?;
+        self.objects.delete(&goes).await?;
         let after = [("changes", "second"), ("goes", "gone"), ("stays", "before"), ("comes", "after")];
         anyhow::ensure!(self.holds(round, &after).await?.is_empty(), "what followed is not reported");
         Ok(copy)

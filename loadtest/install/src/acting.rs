@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use loadtest_cluster::argocd::ArgoCd;
-use loadtest_cluster::objects::{Patch, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_judge::screen::say;
 use loadtest_sim::command::Said;
 use loadtest_sim::people::Admin;
@@ -48,7 +48,7 @@ impl<'a> Person<'a> {
         let program = ground.program.clone();
         let person = Self { admin, platform, key, program, home };
         admin.register("prod", &format!("http://{HOST}")).await?;
-        ground.objects.patch(&rights(), &policy(true), Patch::Merge, None).await?;
+        ground.objects.patch(&rights(), &policy(true), None).await?;
         person.signed_in("admin", key).await?;
         person.signed_in(READER, &admin.0.key("read").await?).await?;
         Ok(person)
@@ -56,7 +56,7 @@ impl<'a> Person<'a> {
 
     /// Leaves the account of the app proxy with the rights that it had.
     pub(crate) async fn leaves(self, ground: &Ground) -> anyhow::Result<()> {
-        ground.objects.patch(&rights(), &policy(false), Patch::Merge, None).await.map(drop)
+        ground.objects.patch(&rights(), &policy(false), None).await.map(drop)
     }
 
     /// Deletes a resource and has it made anew, which Argo CD does; then asks for it as somebody who may not.

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use loadtest_browser::Browser;
-use loadtest_cluster::objects::Propagation;
 use loadtest_judge::screen::say;
 use loadtest_sim::people::PASSWORD;
 use tokio::time::Instant;
@@ -62,7 +61,7 @@ impl<'a> Visitor<'a> {
         let first = uid(ground).await?.context("find the resource that is deleted")?;
         self.opens().await?;
         self.browser.until(SYNCED).await?;
-        ground.objects.delete(&resource(), Propagation::Background).await?;
+        ground.objects.delete(&resource()).await?;
         // The page is not loaded anew for it.
         self.browser.until(OUT_OF_SYNC).await?;
         self.browser.press("[data-act=sync]").await?;

@@ -6,7 +6,7 @@
 //! adopter has; a router has all that it needs.
 
 use anyhow::Context as _;
-use loadtest_cluster::objects::{Propagation, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use serde_json::Value;
@@ -46,5 +46,5 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<()> {
     }
     say(&format!("  {} converted files installed on the node and uninstalled", FILES.len()));
     let namespace = Reference::new("v1", "Namespace", None, OWN);
-    ground.objects.delete(&namespace, Propagation::Background).await.map(drop)
+    ground.objects.delete(&namespace).await.map(drop)
 }

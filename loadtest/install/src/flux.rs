@@ -16,7 +16,7 @@ use axum::extract::{Path as Named, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use loadtest_cluster::definitions::unchecked;
-use loadtest_cluster::objects::{Patch, Propagation, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use loadtest_sim::child::{Child, Spec};
@@ -78,12 +78,12 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     flux.released(ground, &second, 2).await?;
     wrong.extend(neighbour.follow(ground).await?);
 
-    ground.objects.delete(&reference(RELEASES, "HelmRelease"), Propagation::Background).await?;
+    ground.objects.delete(&reference(RELEASES, "HelmRelease")).await?;
     let look = async || ground.objects.get(&reference(RELEASES, "HelmRelease")).await;
     let left = until(look, Option::is_none).await?;
     ensure!(left.is_none(), "Flux does not uninstall: {:?}", flux.controller.last_lines(5));
     for (kind, _) in [FIRST, SECOND] {
-        ground.objects.delete(&reference(SOURCES, kind), Propagation::Background).await?;
+        ground.objects.delete(&reference(SOURCES, kind)).await?;
     }
     let kept =
         ["PersistentVolumeClaim", "Secret"].map(|kind| format!("{kind} {OWN}/{RELEASE}-gitops-runtime"));
@@ -185,7 +185,7 @@ impl Flux {
         self.asked += 1;
         let turn = self.asked.to_string();
         let patch = json!({"metadata": {"annotations": {REQUESTED: turn}}});
-        ground.objects.patch(&reference(RELEASES, "HelmRelease"), &patch, Patch::Merge, None).await?;
+        ground.objects.patch(&reference(RELEASES, "HelmRelease"), &patch, None).await?;
         let has_looked = |shown: &Value| {
             shown["status"]["lastHandledReconcileAt"] == turn.as_str()
                 && shown.pointer("/status/observedGeneration") == shown.pointer("/metadata/generation")
@@ -230,7 +230,7 @@ impl Flux {
         let name = format!("{RELEASE}-gitops-runtime-reporter");
         let object = Reference::new("v1", "ConfigMap", Some(OWN), &name);
         let patch = json!({"metadata": {"labels": {LABEL: "somebody"}}});
-        ground.objects.patch(&object, &patch, Patch::Merge, None).await?;
+        ground.objects.patch(&object, &patch, None).await?;
         self.looks_again(ground).await?;
         let look = async || {
             let found = ground.objects.get(&object).await?.with_context(|| format!("find {object}"))?;

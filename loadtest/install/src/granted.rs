@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::git::BRANCH;
-use loadtest_cluster::objects::{Propagation, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
@@ -141,12 +141,12 @@ pub(crate) async fn take(world: &World, key: &str) -> anyhow::Result<Vec<String>
 pub(crate) async fn clear(ground: &mut Ground) -> anyhow::Result<()> {
     for name in [ROLLS, CONFIGURATION] {
         let reference = Reference::new(ARGO, "Application", Some(ArgoCd::NAMESPACE), name);
-        ground.objects.delete(&reference, Propagation::Background).await?;
+        ground.objects.delete(&reference).await?;
     }
     let kinds = "rollouts.argoproj.io,workflows.argoproj.io,workflowtemplates.argoproj.io";
     ground.tools.run("kubectl", &["delete", kinds, "--all", "--namespace", NAMESPACE]).await?;
     let made = Reference::new("v1", "Secret", Some(ArgoCd::NAMESPACE), REPOSITORIES);
-    ground.objects.delete(&made, Propagation::Background).await?;
+    ground.objects.delete(&made).await?;
     ground.before.push(format!("Secret {NAMESPACE}/{KEPT}"));
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use loadtest_cluster::git::{Commit, Repository};
-use loadtest_cluster::objects::{Patch, Propagation, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_judge::screen::say;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
@@ -58,11 +58,11 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(reported(ground, &neighbour, &first, 1).await?);
     let second = commit(&repository, 2).await?;
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    ground.objects.patch(&shop(), &refresh, Patch::Merge, None).await?;
+    ground.objects.patch(&shop(), &refresh, None).await?;
     wrong.extend(reported(ground, &neighbour, &second, 2).await?);
     wrong.extend(neighbour.platform.totals().wrong());
 
-    ground.objects.delete(&shop(), Propagation::Background).await?;
+    ground.objects.delete(&shop()).await?;
     ground.tools.run("helm", &["uninstall", RELEASE, "--namespace", OWN, "--wait"]).await?;
     let kept = [
         format!("PersistentVolumeClaim {OWN}/{NAME}-reporter"),

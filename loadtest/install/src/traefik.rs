@@ -9,7 +9,7 @@
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
-use loadtest_cluster::objects::{Propagation, Reference};
+use loadtest_cluster::objects::Reference;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(crate) async fn take(ground: &mut Ground, world: &World, key: &str) -> anyho
     ground.upgrade(&json!({"global": {"runtime": {"httpRoute": {"enabled": false}}}})).await?;
 
     for reference in applied.iter().rev() {
-        ground.objects.delete(reference, Propagation::Background).await?;
+        ground.objects.delete(reference).await?;
     }
     Ok(wrong)
 }

@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 
-/// How long a program may take to end after SIGTERM before it is killed, unless its [`Spec`] says otherwise.
+/// How long a program may take to end after SIGTERM before it is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to end it after SIGKILL, on a machine that writes its memory to a busy disk.
 const KILLED_WITHIN: Duration = Duration::from_secs(60);
@@ -43,8 +43,6 @@ pub struct Spec {
     pub directory: PathBuf,
     /// The file that its output is appended to.
     pub log: PathBuf,
-    /// How long it may take to end after SIGTERM before it is killed.
-    pub patience: Duration,
 }
 
 impl Spec {
@@ -58,7 +56,6 @@ impl Spec {
             env: Vec::new(),
             directory: directory.to_path_buf(),
             log: directory.join(format!("{name}.log")),
-            patience: PATIENCE,
         }
     }
 
@@ -139,7 +136,7 @@ impl Child {
     /// Asks it to end (SIGTERM), kills it when its patience is over, and waits; nothing happens when it has ended
     /// before.
     pub async fn stop(&self) -> anyhow::Result<()> {
-        if self.end(Signal::Terminate, self.spec.patience).await.is_ok() {
+        if self.end(Signal::Terminate, PATIENCE).await.is_ok() {
             return Ok(());
         }
         self.kill().await
@@ -271,6 +268,3 @@ fn last_lines(log: &Path, lines: usize) -> Vec<String> {
     let mut all: Vec<String> = String::from_utf8_lossy(&end).lines().map(str::to_owned).collect();
     all.split_off(all.len().saturating_sub(lines))
 }
-
-#[cfg(test)]
-mod tests;

@@ -36,4 +36,4 @@ pub use player::Player;
 pub use server::Listen;
 pub use simulation::{Load, Setup, Simulation};
 pub use traffic::Traffic;
-pub use until::{PATIENCE, until};
+pub use until::{PATIENCE, until, wait_for};

@@ -9,10 +9,7 @@ use tempfile::TempDir;
 
 use crate::command::printed;
 use crate::process::is_root;
-use crate::until;
-
-/// It may take so long on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+use crate::{PATIENCE, until};
 
 /// A running server, with the database `postgres`.
 #[derive(Debug)]

@@ -132,6 +132,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::PATIENCE;
 
     /// Answers everything with itself.
     async fn echo() -> SocketAddr {
@@ -155,7 +156,7 @@ mod tests {
 
     async fn heard(stream: &mut TcpStream, word: &[u8; 4]) {
         let mut answer = [0; 4];
-        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut answer)).await;
+        let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await;
         read.expect("nothing comes back").unwrap();
         assert_eq!(&answer, word);
     }
@@ -187,7 +188,7 @@ mod tests {
         proxy.set(Network::Broken);
         let ended = async |stream: &mut TcpStream| {
             let mut byte = [0];
-            let read = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut byte)).await;
+            let read = tokio::time::timeout(PATIENCE, stream.read(&mut byte)).await;
             matches!(read.expect("it stands"), Ok(0) | Err(_))
         };
         assert!(ended(&mut stream).await);

@@ -221,13 +221,13 @@ impl Reporter {
 
     /// What it says of itself.
     pub async fn status(&self) -> anyhow::Result<Status> {
-        let answer = self.get("/status").await?;
+        let answer = self.page("/status").await?;
         serde_json::from_str(&answer).context("read /status")
     }
 
     /// Its metrics.
     pub async fn metrics(&self) -> anyhow::Result<Metrics> {
-        Ok(Metrics::read(&self.get("/metrics").await?))
+        Ok(Metrics::read(&self.page("/metrics").await?))
     }
 
     /// Waits until the first list is complete and every shard runs.
@@ -262,11 +262,6 @@ impl Reporter {
         self.process.kill().await
     }
 
-    /// A page as it is served with success, such as `/metrics`.
-    pub async fn page(&self, page: &str) -> anyhow::Result<String> {
-        self.get(page).await
-    }
-
     /// Asks it to stop and waits for its end.
     pub async fn stop(self) -> anyhow::Result<()> {
         let status = self.process.stop(PATIENCE).await?;
@@ -276,7 +271,8 @@ impl Reporter {
         Ok(())
     }
 
-    async fn get(&self, page: &str) -> anyhow::Result<String> {
+    /// A page as it is served with success, such as `/metrics`.
+    pub async fn page(&self, page: &str) -> anyhow::Result<String> {
         let answer = self.client.get(format!("{}{page}", self.url)).send().await;
         let text = async { answer?.error_for_status()?.text().await };
         match text.await {

@@ -109,12 +109,12 @@ impl Server {
     }
 }
 
-/// Serves on a free port of loopback for as long as this program runs; gives the address.
-pub async fn serve(router: Router) -> anyhow::Result<SocketAddr> {
+/// Serves on a free port of loopback for as long as this program runs; gives the address, as `http://127.0.0.1:1234`.
+pub async fn serve(router: Router) -> anyhow::Result<String> {
     let listener = bind(Listen::default().address).await?;
     let address = listener.local_addr().context("ask for the address")?;
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(address)
+    Ok(format!("http://{address}"))
 }
 
 /// Takes a port beside which one may listen.

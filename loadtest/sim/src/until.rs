@@ -1,5 +1,6 @@
 //! Something that is looked at again and again until it is as it should be, or the time is over.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -24,6 +25,29 @@ pub async fn until<T>(
             return Ok(seen);
         }
         sleep(pause).await;
+    }
+}
+
+/// How often [`wait_for`] looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Looks until `is_so`, and gives what was seen then.
+///
+/// # Panics
+/// When [`PATIENCE`] is over, with what was seen last.
+pub async fn wait_for<T: Debug>(
+    what: &str,
+    mut look: impl AsyncFnMut() -> T,
+    is_so: impl Fn(&T) -> bool,
+) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let seen = look().await;
+        if is_so(&seen) {
+            return seen;
+        }
+        assert!(Instant::now() < end, "waited for {what} in vain: {seen:?}");
+        sleep(LOOK).await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use loadtest_sim::local_client;
+use loadtest_sim::people::FIRST;
 use loadtest_sim::platform_process::PlatformProcess;
 use serde_json::{Value, json};
 
@@ -31,6 +32,6 @@ pub(super) async fn applications(
 /// Where the first account is made, while it runs.
 pub(super) fn first_link(platform: &PlatformProcess) -> String {
     let lines = platform.lines().all();
-    let link = lines.iter().find_map(|line| line.split_once("make the first one: "));
-    link.map_or_else(|| platform.url().to_owned(), |(_, link)| link.to_owned())
+    let link = lines.iter().find_map(|line| line.strip_prefix(FIRST));
+    link.unwrap_or(platform.url()).to_owned()
 }

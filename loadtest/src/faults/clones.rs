@@ -186,8 +186,8 @@ impl Server {
         let (point, of) = watch::channel(Point::Never);
         let (says, stopped) = mpsc::unbounded_channel();
         let serving = Serving { folder: folder.into(), point: of, says };
-        let address = serve(Router::new().fallback(answer).with_state(serving)).await?;
-        Ok(Self { url: format!("http://{address}/a.git"), point, stopped })
+        let url = serve(Router::new().fallback(answer).with_state(serving)).await?;
+        Ok(Self { url: format!("{url}/a.git"), point, stopped })
     }
 
     fn stop_at(&self, point: Point) {

@@ -89,7 +89,7 @@ async fn no_room(setting: &Setting, outcome: &mut Outcome) -> anyhow::Result<()>
 async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow::Result<()> {
     let full = Duration::from_secs(setting.either(FULL[0], FULL[1]));
     let mut world = World::settled(setting, Scene::new(100, 3)).await?;
-    sleep(Duration::from_secs(1)).await;
+    world.committed().await?;
     let id = world.binary.reporter()?.process().id().context("the binary does not run")?;
     let before = world.simulation.platform.totals().taken;
     limit(id, &ROOM.to_string()).await?;

@@ -26,7 +26,7 @@ const QUIET: Duration = Duration::from_secs(3);
 pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::new("poison", "422 for one application");
     let mut world = World::settled(setting, Scene::new(50, 3)).await?;
-    sleep(Duration::from_secs(1)).await;
+    world.committed().await?;
     let refuse = Rule::always(Fault::Status { status: 422, retry_after: None }).of(&Fleet::name(POOR));
     world.simulation.platform.faults().add(refuse);
     world.load.drift(&world.simulation, POOR)?;

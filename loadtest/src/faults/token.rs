@@ -29,7 +29,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let away = Duration::from_secs(setting.either(REFUSED[0], REFUSED[1]));
     let mut outcome = Outcome::new("token", "401 until the token changes");
     let mut world = World::settled(setting, Scene::new(100, 3)).await?;
-    sleep(Duration::from_secs(1)).await;
+    world.committed().await?;
     world.simulation.platform.set_token(NEW)?;
     {
         let World { simulation, load, .. } = &mut world;

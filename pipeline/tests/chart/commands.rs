@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use loadtest::sim::server::serve;
+
 use crate::helm::{ROOT, values};
 
 /// Runs the program without any variable.
@@ -259,10 +261,7 @@ async fn api() -> String {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             post(Json(json!({"status": {"allowed": true}}))),
         );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    address
+    serve(routes).await.unwrap()
 }
 
 #[test]
@@ -270,15 +269,10 @@ fn a_cluster_is_asked_what_the_values_need_of_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let address = runtime.block_on(api());
     let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = folder.path().join("kubeconfig");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: '{address}'}}}}]\n\
-         users: [{{name: a, user: {{token: t}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
-    );
-    std::fs::write(&kubeconfig, text).unwrap();
+    let config = kubeconfig(folder.path(), &address);
     let good = values("good-minimal").remove(0);
     let given = ["validate", "--skip", "network", "-f", good.to_str().unwrap(), "--namespace", "gitops"];
-    let output = run(&[&given[..], &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat());
+    let output = run(&[&given[..], &["--kubeconfig", &config]].concat());
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for found in
@@ -289,9 +283,8 @@ fn a_cluster_is_asked_what_the_values_need_of_it() {
     assert!(said.contains("not measured GR0105") && said.contains("(the API server answered 403)"), "{said}");
     assert!(!said.contains("argocd-token") && !said.contains("bm90") && !said.contains("GR0103"), "{said}");
     // One that does not answer is said to be away.
-    let away = std::fs::read_to_string(&kubeconfig).unwrap().replace(&address, "http://127.0.0.1:1");
-    std::fs::write(&kubeconfig, away).unwrap();
-    let output = run(&[&given[..], &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat());
+    kubeconfig(folder.path(), "http://127.0.0.1:1");
+    let output = run(&[&given[..], &["--kubeconfig", &config]].concat());
     let said = self::said(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let away =
@@ -310,13 +303,6 @@ pub(crate) fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
     );
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
-}
-
-pub(crate) async fn serve(routes: axum::Router) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    address
 }
 
 #[test]
@@ -350,7 +336,7 @@ fn each_part_of_an_installation_is_looked_at_and_waited_for() {
         .route("/api/v1/namespaces/runtime/pods", empty())
         .route("/api/v1/namespaces/runtime/persistentvolumeclaims", empty())
         .route("/api/v1/namespaces/runtime/secrets", get(StatusCode::FORBIDDEN));
-    let address = runtime.block_on(serve(routes));
+    let address = runtime.block_on(serve(routes)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(folder.path(), &address);
     let given = ["check", "--namespace", "runtime", "--release", "prod", "--kubeconfig", &kubeconfig];
@@ -390,7 +376,7 @@ async fn secrets() -> String {
     };
     let routes = axum::Router::new()
         .route("/api/v1/namespaces/runtime/secrets/prod-generated", get(read).patch(patch));
-    serve(routes).await
+    serve(routes).await.unwrap()
 }
 
 /// A release as Helm keeps it.
@@ -432,7 +418,7 @@ fn the_values_of_a_release_are_those_of_the_version_that_is_deployed() {
         .route("/api/v1/namespaces/other/secrets", get(Json(list)))
         .route("/api/v1/namespaces/other/secrets/sh.helm.release.v1.prod.v10", get(kept("nginx")))
         .route("/api/v1/namespaces/empty/secrets", get(none));
-    let address = runtime.block_on(serve(routes));
+    let address = runtime.block_on(serve(routes)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(folder.path(), &address);
     let judged = |namespace: &str, more: &[&str]| {
@@ -493,7 +479,7 @@ fn definitions_are_handed_over_and_those_of_another_release_only_by_force() {
         .route("/version", get(Json(json!({}))))
         .route(at, get(all))
         .route(&format!("{at}/{{name}}"), patch(change));
-    let address = runtime.block_on(serve(routes));
+    let address = runtime.block_on(serve(routes)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(folder.path(), &address);
     let adopt = |more: &[&str]| {

@@ -5,12 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use loadtest::sim::installed;
 use serde_json::Value;
 
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// What `.ci/setup` installs.
 const VERSION: &str = "3.22.0";
 pub(crate) const NAMESPACE: &str = "runtime";
+
+/// The roles: the group of their values, and what their objects are called.
+pub(crate) const ROLES: [(&str, &str); 9] = [
+    ("appProxy", "app-proxy"),
+    ("changeRevision", "change-revision"),
+    ("platform", "platform"),
+    ("reporter", "reporter"),
+    ("resourceReporter", "resource-reporter"),
+    ("router", "router"),
+    ("sourceServer", "source-server"),
+    ("tunnelClient", "tunnel-client"),
+    ("tunnelServer", "tunnel-server"),
+];
 
 /// The chart's folder.
 pub(crate) fn chart() -> PathBuf {
@@ -49,13 +63,10 @@ pub(crate) fn values(kind: &str) -> Vec<PathBuf> {
 }
 
 pub(crate) fn program() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    if let Some(named) = variable("CHART_HELM") {
-        return named;
+    if let Some(named) = std::env::var_os("CHART_HELM") {
+        return named.into();
     }
-    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let cache = variable("LOADTEST_CACHE").or_else(|| Some(caches?.join("gitops-runtime")));
-    let program = cache.expect("HOME is set").join(format!("helm-{VERSION}/bin/helm"));
+    let program = installed::folder().expect("HOME is set").join(format!("helm-{VERSION}/bin/helm"));
     assert!(program.exists(), "{} is missing: run .ci/setup", program.display());
     program
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use axum::Json;
 use axum::routing::{get, post};
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::commands::{kubeconfig, run, serve};
+use crate::commands::{kubeconfig, run};
 use crate::helm::{NAMESPACE, objects, values};
 
 /// A verb, the group and the kind as the API server's addresses have it, and the namespace; none for the whole cluster.
@@ -43,7 +44,7 @@ impl ApiServer {
             .route("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", post(review));
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        kubeconfig(folder.path(), &runtime.block_on(serve(routes)));
+        kubeconfig(folder.path(), &runtime.block_on(serve(routes)).unwrap());
         Self { asked, folder, _runtime: runtime }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::helm::{object, objects, rendered, values};
+use crate::helm::{ROLES, object, objects, rendered, values};
 
 #[test]
 fn the_resource_reporter_reaches_the_receivers_of_its_routes() {
@@ -200,25 +200,14 @@ fn receivers_that_settings_alone_name_are_reached_by_every_role() {
         "tunnelServer": {"domain": "tunnels.example.com"},
         "sourceServer": {"argocdCredentials": true},
     });
-    let roles = [
-        ("appProxy", "app-proxy"),
-        ("changeRevision", "change-revision"),
-        ("platform", "platform"),
-        ("reporter", "reporter"),
-        ("resourceReporter", "resource-reporter"),
-        ("router", "router"),
-        ("sourceServer", "source-server"),
-        ("tunnelClient", "tunnel-client"),
-        ("tunnelServer", "tunnel-server"),
-    ];
-    for (group, _) in roles {
+    for (group, _) in ROLES {
         values[group]["enabled"] = json!(true);
         values[group]["config"] = json!({"traces": {"otlp": {"url": "http://collector.example.com:4318"}}});
     }
     values["reporter"]["config"]["reporter"] =
         json!({"sink": {"kind": "cloudevents", "cloudevents": {"url": "https://broker.example.com:8443/a"}}});
     let objects = rendered(&values);
-    for (_, component) in roles {
+    for (_, component) in ROLES {
         assert!(open_ports(&objects, component).contains(&4318), "{component}");
     }
     assert!(open_ports(&objects, "reporter").contains(&8443));

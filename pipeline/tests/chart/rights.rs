@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{NAMESPACE, chart, object, objects, rendered, template, values};
+use crate::helm::{NAMESPACE, ROLES, chart, object, objects, rendered, template, values};
+
+/// The roles beside the reporter that have rights of their own.
+const WITH_RIGHTS: [&str; 4] = ["app-proxy", "change-revision", "resource-reporter", "source-server"];
 
 /// Roles and bindings without labels.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
@@ -29,19 +32,25 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     objects.iter().filter(of_rights).map(bare).collect()
 }
 
-/// What the program prints for the settings of a component, with which it starts.
-fn of_component(objects: &[Value], role: &str, settings: &Value) -> BTreeSet<String> {
+/// The rights that the program prints.
+fn printed(arguments: &[&str]) -> BTreeSet<String> {
+    let printed = run(&[&["rbac", "print"], arguments].concat());
+    rights(&serde_saphyr::from_multiple::<Value>(&String::from_utf8(printed.stdout).unwrap()).unwrap())
+}
+
+/// The account of a role, and the rights that the program prints for its settings; `None` where the role is not.
+fn of_role(objects: &[Value], role: &str) -> Option<(String, BTreeSet<String>)> {
+    // The name of the resource reporter ends alike.
+    let end = if role == "reporter" { "-runtime-reporter".to_owned() } else { format!("-{role}") };
+    let (settings, deployment) = (object(objects, "ConfigMap", &end)?, object(objects, "Deployment", &end)?);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, settings["data"]["config.yaml"].as_str().unwrap()).unwrap();
-    let config = config.to_str().unwrap();
-    let checked = run(&["config", "check", config]);
-    assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stderr));
-    let component = object(objects, "Deployment", &format!("-{role}")).unwrap();
-    let account = component["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
+    let account = deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
     let account = format!("{NAMESPACE}/{account}");
-    let printed = run(&["rbac", "print", "--role", role, "--config", config, "--service-account", &account]);
-    rights(&serde_saphyr::from_multiple::<Value>(&String::from_utf8(printed.stdout).unwrap()).unwrap())
+    let config = config.to_str().unwrap();
+    let rights = printed(&["--role", role, "--config", config, "--service-account", &account]);
+    Some((account, rights))
 }
 
 #[test]
@@ -49,43 +58,20 @@ fn the_chart_grants_what_the_program_prints() {
     let mut granted = 0;
     for file in values("good-") {
         let objects = objects(&file);
-        let (Some(reporter), Some(settings)) = (
-            object(&objects, "Deployment", "-runtime-reporter"),
-            object(&objects, "ConfigMap", "-runtime-reporter"),
-        ) else {
-            continue;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("config.yaml");
-        std::fs::write(&config, settings["data"]["config.yaml"].as_str().unwrap()).unwrap();
-        let config = config.to_str().unwrap();
-        // The settings are such that the program starts with them.
-        let checked = run(&["config", "check", config]);
-        assert_eq!(
-            checked.status.code(),
-            Some(0),
-            "{}: {}",
-            file.display(),
-            String::from_utf8_lossy(&checked.stderr)
-        );
-        let account = reporter["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
-        let account = format!("{NAMESPACE}/{account}");
-        let printed =
-            run(&["rbac", "print", "--role", "reporter", "--config", config, "--service-account", &account]);
-        let printed: Vec<Value> =
-            serde_saphyr::from_multiple(&String::from_utf8(printed.stdout).unwrap()).unwrap();
-        let mut expected = rights(&printed);
+        let Some((account, mut expected)) = of_role(&objects, "reporter") else { continue };
         if let Some(secret) = object(&objects, "Secret", "-generated") {
             let secret = secret["metadata"]["name"].as_str().unwrap();
-            let given =
-                ["rbac", "print", "--role", "secrets", "--secret", secret, "--service-account", &account];
-            let printed = String::from_utf8(run(&given).stdout).unwrap();
-            expected.extend(rights(&serde_saphyr::from_multiple::<Value>(&printed).unwrap()));
+            expected.extend(printed(&[
+                "--role",
+                "secrets",
+                "--secret",
+                secret,
+                "--service-account",
+                &account,
+            ]));
         }
-        for role in ["app-proxy", "change-revision", "resource-reporter", "source-server"] {
-            if let Some(settings) = object(&objects, "ConfigMap", &format!("-{role}")) {
-                expected.extend(of_component(&objects, role, settings));
-            }
+        for role in WITH_RIGHTS {
+            expected.extend(of_role(&objects, role).into_iter().flat_map(|(_, rights)| rights));
         }
         let found = rights(&objects);
         if !found.is_empty() {
@@ -132,15 +118,9 @@ fn a_runtime_of_a_single_namespace_has_no_right_in_others_by_any_value() {
 fn an_account_that_is_there_is_taken_by_every_role_that_may_have_one_and_given_its_rights() {
     let mut given =
         json!({"global": {"runtime": {"name": "prod"}}, "sourceServer": {"argocdCredentials": true}});
-    let roles = [
-        ("appProxy", "app-proxy"),
-        ("changeRevision", "change-revision"),
-        ("platform", "platform"),
-        ("reporter", "reporter"),
-        ("resourceReporter", "resource-reporter"),
-        ("sourceServer", "source-server"),
-    ];
-    for (group, role) in roles {
+    let may_have_one = |role: &str| !["router", "tunnel-client", "tunnel-server"].contains(&role);
+    let roles: Vec<(&str, &str)> = ROLES.into_iter().filter(|(_, role)| may_have_one(role)).collect();
+    for (group, role) in &roles {
         given[group]["enabled"] = json!(true);
         given[group]["serviceAccount"] = json!({"create": false, "name": format!("own-{role}")});
     }
@@ -151,9 +131,8 @@ fn an_account_that_is_there_is_taken_by_every_role_that_may_have_one_and_given_i
         assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], format!("own-{role}"));
     }
     let granted = rights(&objects);
-    for role in ["app-proxy", "change-revision", "resource-reporter", "source-server"] {
-        let settings = object(&objects, "ConfigMap", &format!("-{role}")).unwrap();
-        let printed = of_component(&objects, role, settings);
+    for role in WITH_RIGHTS {
+        let (_, printed) = of_role(&objects, role).unwrap();
         assert!(!printed.is_empty() && printed.is_subset(&granted), "{role}: {printed:?} {granted:?}");
     }
     // Made, they are called and annotated as the values say; a platform has none by default.

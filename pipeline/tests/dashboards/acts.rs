@@ -14,9 +14,10 @@ use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::prometheus::SOON;
@@ -63,10 +64,8 @@ impl Acts {
     /// Starts it, and those who ask until it ends.
     pub(crate) async fn start() -> Self {
         let folder = TempDir::new().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let peers = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(answer).with_state(Arc::default());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let peers = serve(routes).await.unwrap();
         std::fs::write(folder.path().join("token"), "any").unwrap();
         let (port, pages) = (port::free().unwrap(), port::free().unwrap());
         let sets = [
@@ -105,8 +104,7 @@ impl Acts {
 
 /// Asks all the time, and holds one log open.
 async fn ask(port: u16) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = local_client().build().unwrap();
     let of = r#"application: {namespace: "argocd", name: "shop"}"#;
     let tree = format!("{{ resourceTree({of}) {{ nodes {{ name }} }} }}");
     let sync = format!("mutation {{ syncApplication({of}) {{ metadata {{ name }} }} }}");

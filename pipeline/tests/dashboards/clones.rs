@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use git2::{Repository, Signature, Time};
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -75,8 +76,7 @@ impl Clones {
 
 /// Asks all the time which commits changed an application of one repository, then of the next.
 async fn ask(server: SocketAddr, root: String) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = local_client().build().unwrap();
     loop {
         for name in ["one", "two", "gone"] {
             let source = json!({"repoURL": format!("{root}/{name}"), "path": "."});

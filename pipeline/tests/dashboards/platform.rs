@@ -2,22 +2,21 @@
 //! what a token of nobody sends.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::port;
-use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
+use loadtest::sim::platform_process::PlatformProcess;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::process::Command;
 use tokio::task::JoinHandle;
-
-use crate::prometheus::SOON;
 
 /// All of it, while it runs.
 pub(crate) struct Platform {
-    process: Process,
+    process: PlatformProcess,
     /// Where it serves its figures.
     pub(crate) target: SocketAddr,
     reporting: JoinHandle<()>,
@@ -28,19 +27,12 @@ impl Platform {
     /// Starts it, and those who report until it ends.
     pub(crate) async fn start() -> Self {
         let folder = TempDir::new().unwrap();
-        let state = folder.path().to_str().unwrap().to_owned();
-        let program = env!("CARGO_BIN_EXE_gitops-runtime");
-        let mut made = Command::new(program);
-        let made = made.args(["platform", "token", "create", "--runtime", "prod", "--state", &state]);
-        let made = made.output().await.unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         let target = SocketAddr::from(([127, 0, 0, 1], port::free().unwrap()));
-        let sets = ["log.format=json".to_owned(), format!("serve.metricsAddress={target}")];
-        let args = ["platform", "--listen", "127.0.0.1:0", "--state", &state];
-        let mut process = Process::start(&Start::with_settings(program, args, sets, folder.path())).unwrap();
-        let address = process.address(SOON).await.unwrap();
-        Self { process, target, reporting: tokio::spawn(report(address, token)), _folder: folder }
+        let program = Path::new(env!("CARGO_BIN_EXE_gitops-runtime"));
+        let settings = vec![format!("serve.metricsAddress={target}")];
+        let process = PlatformProcess::with(program, folder.path(), settings).await.unwrap();
+        let (url, token) = (process.url().to_owned(), process.token("prod").await.unwrap());
+        Self { process, target, reporting: tokio::spawn(report(url, token)), _folder: folder }
     }
 
     /// What it exposes.
@@ -55,11 +47,10 @@ impl Platform {
 }
 
 /// Reports all the time.
-async fn report(address: SocketAddr, token: String) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+async fn report(url: String, token: String) {
+    let client = local_client().build().unwrap();
     let post = |path: &str, token: &str, key: &str, body: String| {
-        let asked = client.post(format!("http://{address}/2.0/api/events{path}"));
+        let asked = client.post(format!("{url}/2.0/api/events{path}"));
         asked.header("authorization", token).header("idempotency-key", key).body(body).send()
     };
     for version in 1_u64.. {

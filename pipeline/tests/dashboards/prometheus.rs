@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use loadtest::sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use crate::files::rule_files;
 
 /// How long anything may take before a test gives up; far above what it takes.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 /// How often something is looked at while it is waited for.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// Lines of its log that are kept for a message.
@@ -96,11 +97,7 @@ impl Prometheus {
                 }
             }
         });
-        // Another test may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client =
-            reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         let listens = tokio::time::timeout(SOON, address.wait_for(Option::is_some)).await;
         let url = match listens {
             Ok(Ok(address)) => format!("http://{}", address.as_deref().unwrap()),

@@ -1,13 +1,11 @@
 //! The number of series is known before the first application, and stays.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use loadtest::reporter::Reporter;
+use loadtest::sim::wait_for;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
-use crate::prometheus::SOON;
 use crate::trouble::{reporter, simulation};
 
 /// Names and labels of what is exposed.
@@ -22,17 +20,13 @@ async fn with(applications: u32, reported: f64) -> BTreeSet<String> {
     let simulation = simulation(applications).await;
     assert_eq!(simulation.populate().unwrap(), applications as usize);
     let reporter = reporter(&simulation, &json!({})).await;
-    let deadline = Instant::now() + SOON;
-    loop {
+    let counted = async || {
         let metrics = reporter.metrics().await.unwrap();
-        let listed = metrics.sum("gitops_runtime_listed_objects", &[]);
-        let acked = metrics.sum("gitops_runtime_events_acked_total", &[]);
-        if listed >= f64::from(applications) && acked >= reported {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{listed} listed, {acked} reported");
-        sleep(Duration::from_millis(50)).await;
-    }
+        ["listed_objects", "events_acked_total"]
+            .map(|name| metrics.sum(&format!("gitops_runtime_{name}"), &[]))
+    };
+    let are_there = |[listed, acked]: &[f64; 2]| *listed >= f64::from(applications) && *acked >= reported;
+    wait_for("objects that are listed, and reported", counted, are_there).await;
     let series = series(&reporter).await;
     reporter.stop().await.unwrap();
     series

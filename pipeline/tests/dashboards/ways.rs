@@ -8,8 +8,9 @@ use axum::body::{Body, Bytes};
 use axum::routing::get;
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::local_client;
+use loadtest::sim::server::serve;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::prometheus::SOON;
@@ -34,9 +35,7 @@ impl Ways {
         };
         let routes =
             Router::new().route("/app-proxy/quick", get(async || "ok")).route("/app-proxy/hold", get(hold));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let service = serve(routes).await.unwrap();
         let (front, back) = (port::free().unwrap(), port::free().unwrap());
         let (server, router) = (format!("127.0.0.1:{front}"), format!("127.0.0.1:{back}"));
         let (to, forward) = (format!("http://{server}"), format!("http://{router}"));
@@ -98,8 +97,7 @@ impl Ways {
 
 /// Visits through the tunnel, all the time: what is there, what is away, what there is not; and holds one stream open.
 async fn visit(front: u16) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = local_client().build().unwrap();
     let ask =
         |path: &str| client.get(format!("http://127.0.0.1:{front}{path}")).header("host", "try-it.localhost");
     let mut held = None;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::runtime::{PROGRAM, Runtime, SOON, start, taken};
-use crate::told::{self, REPORTS, application, thing};
+use crate::told::{self, REPORTS, application, change, thing};
 
 /// A command that asks, with the settings of the simulation's reporter and no other variable.
 fn command(simulation: &Simulation, arguments: &[&str]) -> Command {
@@ -73,13 +73,6 @@ pub(crate) async fn reported(names: &[&str]) -> (Simulation, Runtime) {
     taken(&simulation, REPORTS * names.len() as u64).await;
     runtime.idle(names.len() as u64).await;
     (simulation, runtime)
-}
-
-/// Changes an application so that it is reported again.
-fn change(simulation: &Simulation, name: &str, message: &str) {
-    let mut object = application(name, &thing());
-    object["status"]["health"]["message"] = json!(message);
-    simulation.kube.apply(Collection::Applications, object).unwrap();
 }
 
 /// The sentences of the steps that `explain` prints.

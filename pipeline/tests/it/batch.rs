@@ -37,7 +37,7 @@ fn well(totals: &Totals) {
 #[tokio::test]
 async fn a_platform_that_takes_batches_gets_fewer_requests_and_the_same_reports() {
     let simulation = world(|setup| setup.platform_latency = std::time::Duration::from_millis(20)).await;
-    let runtime = Runtime::start(&simulation, &settings(&Value::Null)).await;
+    let runtime = Runtime::start(&simulation, &settings(&json!({}))).await;
     let totals = taken(&simulation, REPORTS).await;
     runtime.idle(u64::from(APPLICATIONS)).await;
     well(&totals);
@@ -59,7 +59,7 @@ async fn reports_that_fail_in_batches_that_break_all_arrive() {
     faults.add(Rule::always(Fault::Close).on("batch").rate(0.1));
     faults.add(Rule::always(Fault::Nonsense).on("batch").rate(0.1).after_effect());
     faults.add(Rule::always(Fault::Status { status: 413, retry_after: None }).on("batch").rate(0.1));
-    let runtime = Runtime::start(&simulation, &settings(&Value::Null)).await;
+    let runtime = Runtime::start(&simulation, &settings(&json!({}))).await;
     let totals = taken(&simulation, REPORTS).await;
     runtime.idle(u64::from(APPLICATIONS)).await;
     well(&totals);
@@ -73,7 +73,7 @@ async fn a_platform_that_knows_no_batches_is_told_of_once_and_gets_every_report(
     let simulation = world(|_| {}).await;
     let unknown = Fault::Status { status: 404, retry_after: None };
     simulation.platform.faults().add(Rule::always(unknown).on("batch"));
-    let runtime = Runtime::start(&simulation, &settings(&Value::Null)).await;
+    let runtime = Runtime::start(&simulation, &settings(&json!({}))).await;
     taken(&simulation, REPORTS).await;
     let status = runtime.idle(u64::from(APPLICATIONS)).await;
     // Nothing is on its way any more, so that this is the last of what was sent before the first answer came.
@@ -119,14 +119,14 @@ async fn what_was_in_a_batch_when_the_process_was_killed_comes_again_under_its_k
     });
     // They are taken, and nobody ever hears of it.
     let hang = simulation.platform.faults().add(Rule::always(Fault::Hang).on("batch").after_effect());
-    let runtime = Runtime::start(&simulation, &settings(&Value::Null)).await;
+    let runtime = Runtime::start(&simulation, &settings(&json!({}))).await;
     eventually("reports in batches that hang", || simulation.platform.totals().batches >= 2).await;
     runtime.kill().await;
     let before: BTreeSet<String> = came.lock().unwrap().keys().cloned().collect();
     let unanswered: Vec<String> = before.difference(&answered.lock().unwrap()).cloned().collect();
     assert!(unanswered.len() >= 4, "{unanswered:?}");
     simulation.platform.faults().remove(hang);
-    let runtime = Runtime::start(&simulation, &settings(&Value::Null)).await;
+    let runtime = Runtime::start(&simulation, &settings(&json!({}))).await;
     runtime.idle(u64::from(APPLICATIONS)).await;
     let totals = simulation.platform.totals();
     runtime.stop().await;

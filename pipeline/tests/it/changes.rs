@@ -1,22 +1,21 @@
 //! The role `change-revision`: which commits changed which application, over real repositories.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Oid, Repository, Signature, Time};
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::platform::{Platform, client};
-use crate::runtime::{Runtime, SOON, eventually, merge, object, start};
+use crate::platform::Platform;
+use crate::runtime::{Runtime, eventually, http_client, merge, object, start};
 use crate::told;
 
 /// A repository of many applications.
@@ -412,15 +411,6 @@ async fn reports_carry_what_the_applications_are_annotated_with() {
     reporter.stop().await;
 }
 
-async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let come = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    assert!(tokio::time::timeout(SOON, come).await.is_ok(), "waited for {what} in vain");
-}
-
 #[tokio::test]
 async fn a_platform_that_takes_them_has_what_each_sync_brought() {
     let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
@@ -447,7 +437,7 @@ async fn a_platform_that_takes_them_has_what_each_sync_brought() {
     runtime.counts("gitops_runtime_reports_total", &[("kind", "change_revision")], 1.0).await;
     runtime.until("rest", |status| status.total.idle()).await;
     let reporter = Runtime::start(&simulation, &to_platform).await;
-    let client = client();
+    let client = http_client();
     let brought = async || {
         let page = platform.page(&client, "/api/v1/applications/argocd/a/timeline").await;
         let of = |one: &Value| {
@@ -458,7 +448,7 @@ async fn a_platform_that_takes_them_has_what_each_sync_brought() {
         };
         page["deployments"].as_array().map(|all| all.iter().map(of).collect::<Vec<_>>()).unwrap_or_default()
     };
-    until("a deployment", async || brought().await.len() == 1).await;
+    wait_for("a deployment", async || brought().await, |brought| brought.len() == 1).await;
     let by_a = vec![(json!(of_a.to_string()), json!(["apps/a/x", "apps/a/y"]))];
     let one = (json!("2026-11-25T10:00:00.000Z"), json!(false), by_a.clone());
     assert_eq!(brought().await, std::slice::from_ref(&one));
@@ -468,7 +458,12 @@ async fn a_platform_that_takes_them_has_what_each_sync_brought() {
         begun(synced("a", &mono.url(), "apps/a", &[first, tip, tip]), "2026-11-25T11:00:00Z"),
     );
     let again = (json!("2026-11-25T11:00:00.000Z"), json!(true), by_a);
-    until("the deployment after it", async || brought().await == [again.clone(), one.clone()]).await;
+    wait_for(
+        "the deployment after it",
+        async || brought().await,
+        |brought| *brought == [again.clone(), one.clone()],
+    )
+    .await;
     reporter.stop().await;
     runtime.stop().await;
 }

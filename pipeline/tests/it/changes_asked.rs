@@ -4,7 +4,7 @@
 use git2::Oid;
 use loadtest::nats::NatsServer;
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::RequestError;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -121,15 +121,9 @@ async fn reports_carry_the_commits_that_the_role_change_revision_says_over_the_b
         asked.map(|answer| serde_json::from_slice::<Value>(&answer).unwrap())
     };
     // It answers once it is connected.
-    let unread = loop {
-        match ask("{}").await {
-            Ok(answer) => break answer,
-            Err(RequestError::NobodyServes(_)) => {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let is_served =
+        |asked: &Result<Value, RequestError>| !matches!(asked, Err(RequestError::NobodyServes(_)));
+    let unread = wait_for("an answer", async || ask("{}").await, is_served).await.unwrap();
     assert_eq!(
         unread,
         json!({"error": "it is no question: ask with {\"application\": ..} of at most 262144 bytes"})

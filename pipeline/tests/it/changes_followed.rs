@@ -95,8 +95,7 @@ fn told_of(reports: &Path, name: &str) -> Vec<String> {
 }
 
 async fn says(runtime: &Runtime, message: &str, times: usize) {
-    let said = || runtime.log().iter().filter(|line| line.message == message).count() >= times;
-    eventually(&format!("{times} times {message:?}"), said).await;
+    eventually(&format!("{times} times {message:?}"), || runtime.said(message) >= times).await;
 }
 
 #[tokio::test]

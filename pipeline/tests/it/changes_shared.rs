@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 use loadtest::nats::NatsServer;
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
+use loadtest::sim::{Simulation, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -96,16 +96,10 @@ async fn two_share_the_applications_tell_each_once_and_lose_none_when_one_is_kil
     let first = mono.commit(&[], &[("README", "1")]);
     let one = Replica::start(&simulation, &server, one.path()).await;
     let two = Replica::start(&simulation, &server, two.path()).await;
-    let halves = async {
-        loop {
-            let (of_one, of_two) = (one.shards().await, two.shards().await);
-            if (of_one.len(), of_two.len()) == (SHARDS / 2, SHARDS / 2) {
-                return of_one.contains(&0);
-            }
-            tokio::time::sleep(crate::runtime::LOOK).await;
-        }
-    };
-    let first_watches = tokio::time::timeout(crate::runtime::SOON, halves).await.unwrap();
+    let shards = async || [one.shards().await, two.shards().await];
+    let are_halves = |shards: &[Vec<u32>; 2]| shards.iter().all(|shards| shards.len() == SHARDS / 2);
+    let [of_one, _] = wait_for("half of the shards for each", shards, are_halves).await;
+    let first_watches = of_one.contains(&0);
 
     let second = changed(&mono, first, "1");
     let tip = *second.last().unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::forge::Forge;
-use crate::runtime::{PROGRAM, Runtime};
+use crate::runtime::{PROGRAM, Runtime, http_client};
 
 /// A repository with one commit that holds nothing, and its id.
 fn repository(directory: &Path) -> String {
@@ -44,7 +44,7 @@ async fn serve(folder: &Path, repositories: Value, env: Vec<(String, String)>) -
 
 /// What is told of the newest commit of a repository.
 async fn ask(server: &Runtime, url: &str) -> (u16, Value) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
     let answer = request.query(&[("repoURL", url)]).send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())

@@ -9,8 +9,8 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use loadtest::sim::git_server::GitRequest;
+use loadtest::sim::server::serve;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 
 /// Repositories in a folder, served over HTTP. Those below `private/` are given to `ada` with the password `right` alone.
 pub(crate) struct Forge {
@@ -28,12 +28,10 @@ struct Serving {
 impl Forge {
     pub(crate) async fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let serving = Serving { folder: folder.path().to_owned(), asked: asked.clone() };
         let router = Router::new().fallback(answer).with_state(serving);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = serve(router).await.unwrap();
         Self { folder, url, asked }
     }
 

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use loadtest::process::Start;
 use loadtest::sim::git_server::{self, GitRequest};
 use loadtest::sim::port;
+use loadtest::sim::server::serve;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use serde_json::{Value, json};
 use stages_client::OwnCookie;
@@ -30,7 +31,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::runtime::{PROGRAM, Runtime, SOON};
+use crate::runtime::{PROGRAM, Runtime, http_client};
 
 /// A token of the provider: never to be seen elsewhere.
 pub(crate) const TOKEN: &str = "canary-of-git";
@@ -76,14 +77,6 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     git_server::git(directory, arguments).unwrap()
 }
 
-async fn serve(router: impl FnOnce(&str) -> Router) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = router(&url);
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    url
-}
-
 impl Provider {
     async fn start(folder: &Path) -> Self {
         let bare = folder.join("team/mono.git");
@@ -92,20 +85,17 @@ impl Provider {
         let empty = git(&bare, &["mktree", "--missing"]);
         let first = git(&bare, &["commit-tree", "-m", "First", &empty]);
         git(&bare, &["update-ref", "refs/heads/main", &first]);
-        let mut provider = None;
-        serve(|url| {
-            let made = Self {
-                folder: folder.to_owned(),
-                url: url.to_owned(),
-                asked: Arc::default(),
-                stop: Arc::default(),
-                reached: Arc::default(),
-            };
-            provider = Some(made.clone());
-            Router::new().fallback(provide).with_state(made)
-        })
-        .await;
-        provider.unwrap()
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let provider = Self {
+            folder: folder.to_owned(),
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            asked: Arc::default(),
+            stop: Arc::default(),
+            reached: Arc::default(),
+        };
+        let router = Router::new().fallback(provide).with_state(provider.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        provider
     }
 
     fn repository(&self) -> PathBuf {
@@ -209,20 +199,22 @@ async fn platform(folder: &Path, port: u16) -> (String, String, String) {
     assert!(store.register(&by, "prod", &body, true, now).await.unwrap().is_some());
     let forward = ForwardConfig::new(Shutdown::new());
     let (sequence, session) = (Sequence::new(store.clone()), OwnCookie::session("http://localhost"));
-    let url = serve(|_| Api::new(store, sequence, Timestamp::now, forward, session).routes()).await;
+    let api = Api::new(store, sequence, Timestamp::now, forward, session);
+    let url = serve(api.routes()).await.unwrap();
     (url, key, token)
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        // First, as it installs the provider of TLS, which the platform's API in this process needs.
+        let client = http_client();
         let folder = TempDir::new().unwrap();
         let provider = Provider::start(&folder.path().join("repositories")).await;
         let port = port::free().unwrap();
         let (platform, key, token) = platform(folder.path(), port).await;
         let secrets = Secrets::default();
         let kept = secrets.clone();
-        let cluster = serve(|_| Router::new().fallback(keep).with_state(kept)).await;
+        let cluster = serve(Router::new().fallback(keep).with_state(kept)).await.unwrap();
         for (name, text) in
             [("platform-token", token.as_str()), ("argocd-token", "any"), ("cluster-token", "any")]
         {
@@ -241,9 +233,6 @@ impl World {
             format!("appProxy.listen=127.0.0.1:{port}"),
             "appProxy.repositories.directory=clones".to_owned(),
         ];
-        let none: [reqwest::Certificate; 0] = [];
-        let client =
-            reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON).build().unwrap();
         Self { folder, provider, platform, port, sets: sets.to_vec(), secrets, key, client }
     }
 

@@ -44,5 +44,6 @@ mod top;
 mod traces;
 mod tunnel;
 mod verify;
+mod visitors;
 mod way_in;
 mod wire;

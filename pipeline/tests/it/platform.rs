@@ -15,14 +15,15 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
+use loadtest::sim::people::FIRST;
 use loadtest::sim::port;
+use loadtest::sim::{Simulation, local_client, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
 use crate::told;
 use crate::verify::{findings, verified};
 
@@ -133,12 +134,6 @@ impl Platform {
     }
 }
 
-pub(crate) fn client() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap()
-}
-
 fn body(name: &str, version: u64) -> String {
     let object = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -184,7 +179,7 @@ async fn post(
 async fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
     let kills = std::env::var("LOADTEST_PLATFORM_KILLS").map_or(3, |kills| kills.parse().unwrap());
     let mut platform = Platform::start().await;
-    let (client, stop, all) = (client(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (client, stop, all) = (http_client(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let posters: Vec<_> = (0..8)
         .map(|number| {
             let (url, token, name) = (platform.url(), platform.token.clone(), format!("shop-{number}"));
@@ -231,7 +226,7 @@ async fn differs(simulation: &Simulation, arguments: &[&str]) -> Vec<String> {
 }
 
 async fn names(platform: &Platform) -> Vec<(String, bool)> {
-    let page = platform.get(&client(), "/api/v1/applications").await;
+    let page = platform.get(&http_client(), "/api/v1/applications").await;
     let all = page["applications"].as_array().unwrap().iter();
     all.map(|one| (one["name"].as_str().unwrap().to_owned(), one["deleted"].as_bool().unwrap())).collect()
 }
@@ -314,13 +309,9 @@ async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
             alive.remove(&name(before, 0));
         }
         // As soon as anything of the round is there, and most of it is not.
-        let shown = async {
-            let first = format!("shop-{round}-");
-            while !names(&platform).await.iter().any(|(name, _)| name.starts_with(&first)) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(SOON, shown).await.expect("the round is reported");
+        let first = format!("shop-{round}-");
+        let is_shown = |names: &Vec<(String, bool)>| names.iter().any(|(name, _)| name.starts_with(&first));
+        wait_for("a report of the round", async || names(&platform).await, is_shown).await;
         if round % 2 == 0 {
             platform.runtime.take().unwrap().kill().await;
             platform.up().await;
@@ -330,16 +321,11 @@ async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
         }
     }
     // One that went before it was reported was never there.
-    let all = async {
-        loop {
-            let shown = names(&platform).await.into_iter().filter(|(_, deleted)| !deleted);
-            if shown.map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>() == alive {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    let shown = async || {
+        let there = names(&platform).await.into_iter().filter(|(_, deleted)| !deleted);
+        there.map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>()
     };
-    tokio::time::timeout(SOON, all).await.expect("everything is reported in the end");
+    wait_for("reports of everything", shown, |shown| *shown == alive).await;
     reporter.until("nothing to be under way", |status| status.total.idle()).await;
     let (code, found) = verified(&simulation, &["--dry-run"]).await;
     assert!(found["receiverDiffers"]["total"].is_u64(), "it did not compare: {found:#}");
@@ -354,7 +340,7 @@ async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_ro
     let mut platform = Platform::start().await;
     platform.runtime.take().unwrap().stop().await;
     platform.up_with("400", &[]).await;
-    let client = client();
+    let client = http_client();
     let mut acknowledged = 0;
     let refused = loop {
         let request = client.post(format!("{}/2.0/api/events", platform.url()));
@@ -390,19 +376,14 @@ async fn a_token_that_is_taken_away_is_refused() {
     assert!(lines[0].starts_with(name) && lines[0].ends_with(&format!("Z  {runtime}")), "{listed}");
     assert!(!listed.contains(other.get(..14).unwrap()), "{listed}");
     let post = async |token: &str| {
-        let request = client().post(format!("{}/2.0/api/events", platform.url()));
+        let request = http_client().post(format!("{}/2.0/api/events", platform.url()));
         request.header("authorization", token).body(body("shop", 1)).send().await.unwrap().status().as_u16()
     };
     assert_eq!(post(&other).await, 200);
     let revoked = platform.command(&["token", "revoke", name]).await.unwrap();
     assert_eq!(revoked, format!("{name} is taken away: a platform that runs refuses it within 10 seconds"));
     // It is remembered for a while.
-    let refused = async {
-        while post(&other).await != 401 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    };
-    tokio::time::timeout(SOON, refused).await.unwrap();
+    wait_for("the token to be refused", async || post(&other).await, |status| *status == 401).await;
     assert_eq!(post(&platform.token).await, 200, "the other one is good");
     let again = platform.command(&["token", "revoke", name]).await.unwrap_err();
     let text = format!(
@@ -435,7 +416,7 @@ async fn a_platform_that_cannot_start_says_why() {
     assert_eq!((status, text.as_str()), (200, "ok\n"));
     assert_eq!(platform.runtime().page("/metrics").await.0, 404, "figures are not for senders");
     let metrics =
-        client().get(format!("http://127.0.0.1:{}/metrics", platform.figures)).send().await.unwrap();
+        http_client().get(format!("http://127.0.0.1:{}/metrics", platform.figures)).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
     for name in ["kept_total", "repeated_total", "requests_total", "commit_failures_total"] {
         assert!(metrics.contains(&format!("gitops_runtime_platform_{name} 0")), "{name}: {metrics}");
@@ -446,21 +427,13 @@ async fn a_platform_that_cannot_start_says_why() {
 /// The address that makes the first account, as it is printed where the platform is started; `None`: it prints none.
 pub(crate) fn first_link(runtime: &Runtime) -> Option<String> {
     let lines = runtime.process().lines().all();
-    lines.iter().find_map(|line| {
-        Some(
-            line.strip_prefix(
-                "nobody has an account yet; open this within 15 minutes to make the first one: ",
-            )?
-            .to_owned(),
-        )
-    })
+    lines.iter().find_map(|line| line.strip_prefix(FIRST).map(str::to_owned))
 }
 
 #[tokio::test]
 async fn its_console_shows_the_recorded_traffic_and_what_changes_while_somebody_looks() {
     let mut platform = Platform::start().await;
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    let client = client.timeout(SOON).build().unwrap();
+    let client = local_client().redirect(reqwest::redirect::Policy::none()).timeout(SOON).build().unwrap();
     let report = async |data: &Value| {
         let request = client
             .post(format!("{}/2.0/api/events", platform.url()))
@@ -557,7 +530,7 @@ async fn its_api_answers_whoever_has_a_token_and_its_schema_is_printed() {
     let platform = Platform::start().await;
     let asked = |token: &str| {
         let query = json!({"query": "{ me { runtimeName } runtimes { edges { cursor } } }"});
-        let asked = client().post(format!("{}/2.0/api/graphql", platform.url()));
+        let asked = http_client().post(format!("{}/2.0/api/graphql", platform.url()));
         asked.header("authorization", token).json(&query).send()
     };
     let answer: Value = asked(platform.token.trim()).await.unwrap().json().await.unwrap();

@@ -12,10 +12,7 @@ use loadtest::sim::{Load, Setup, Simulation};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::runtime::{Runtime, ensure};
-
-/// A fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(300);
+use crate::runtime::{Runtime, SOON, ensure};
 
 /// How a replay goes.
 #[derive(Default)]
@@ -71,7 +68,8 @@ async fn replay(set: &str, play: Play) -> Totals {
     let events = player.remaining() as u64;
     player.play(&simulation.kube, play.speed, Duration::from_millis(20)).await.unwrap();
 
-    let deadline = Instant::now() + PATIENCE;
+    // A fact that could not be had is asked for again after a minute.
+    let deadline = Instant::now() + SOON;
     let mut unseen: BTreeSet<String>;
     let differences = loop {
         let status = runtime.idle(events).await;

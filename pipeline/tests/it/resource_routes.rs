@@ -5,25 +5,18 @@ mod resumed;
 
 use std::path::Path;
 
-use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::{Config, Keep, PlatformSim};
-use loadtest::sim::{Setup, Simulation};
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::ask::{answer, ask, follow, json};
-use crate::runtime::{LOOK, Runtime, SOON, eventually, start};
+use crate::resources::world;
+use crate::runtime::{LOOK, Runtime, eventually};
 
 const TOKEN: &str = "the token of the other platform";
-
-async fn world() -> Simulation {
-    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
-    setup.keep.reports = 10_000;
-    Simulation::start(setup).await.unwrap()
-}
 
 /// Another platform, with a token of its own.
 async fn other(simulation: &Simulation) -> (PlatformSim, Value) {
@@ -37,9 +30,7 @@ async fn other(simulation: &Simulation) -> (PlatformSim, Value) {
 }
 
 async fn launch(simulation: &Simulation, resources: &Value) -> Runtime {
-    let settings = json!({"resources": resources});
-    let how = Start { args: vec!["resource-reporter".into()], ..start(simulation, &settings) };
-    Runtime::launch(how).await
+    crate::resources::launch(simulation, &json!({"resources": resources})).await
 }
 
 /// `kind/namespace/name` of an object, and `gone` of its end.
@@ -67,11 +58,7 @@ async fn is_sent(platform: &PlatformSim, expected: &[String]) {
 
 /// Waits until this and nothing else was sent.
 async fn comes(sent: impl Fn() -> Vec<String>, expected: &[String]) {
-    let deadline = Instant::now() + SOON;
-    while sent() != expected {
-        assert!(Instant::now() < deadline, "sent are {:?}, and not {expected:?}", sent());
-        sleep(LOOK).await;
-    }
+    wait_for(&format!("{expected:?} to be sent"), async || sent(), |sent| sent == expected).await;
 }
 
 /// States that a platform was sent more than once.
@@ -407,7 +394,7 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     let chatter = async {
         for replicas in 4.. {
             put(&simulation, rollout("shop", "web", replicas));
-            tokio::time::sleep(crate::runtime::LOOK).await;
+            tokio::time::sleep(LOOK).await;
         }
     };
     let line = tokio::select! {

@@ -6,26 +6,16 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use loadtest::process::Start;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
-use loadtest::sim::{Setup, Simulation};
+use loadtest::sim::server::serve;
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
 use crate::platform::Platform;
-use crate::runtime::{Runtime, eventually, start};
-
-async fn world() -> Simulation {
-    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
-    setup.keep.reports = 10_000;
-    Simulation::start(setup).await.unwrap()
-}
-
-async fn launch(simulation: &Simulation, settings: &Value) -> Runtime {
-    let how = Start { args: vec!["resource-reporter".into()], ..start(simulation, settings) };
-    Runtime::launch(how).await
-}
+use crate::resources::{launch, world};
+use crate::runtime::{eventually, http_client};
 
 fn rollout(namespace: &str, name: &str, phase: &str) -> Value {
     json!({
@@ -255,24 +245,24 @@ async fn objects_go_along_with_their_application_and_our_platform_keeps_them_und
         "platform": {"url": platform.url(), "tokenFile": platform.token_file()},
     });
     let runtime = launch(&simulation, &settings).await;
-    let client = crate::platform::client();
+    let client = http_client();
     let path = "/api/v1/applications/argocd/shop/timeline";
-    let kinds = async |count: usize| loop {
+    let kinds = async || {
         let page = platform.page(&client, path).await;
-        let empty = Vec::new();
-        let entries = page["transitions"].as_array().unwrap_or(&empty);
+        let entries = page["transitions"].as_array().into_iter().flatten();
         let mut kinds: Vec<String> =
-            entries.iter().filter_map(|entry| Some(entry["resource"]["kind"].as_str()?.to_owned())).collect();
-        if kinds.len() >= count {
-            kinds.sort();
-            return kinds;
-        }
-        tokio::time::sleep(crate::runtime::LOOK).await;
+            entries.filter_map(|entry| Some(entry["resource"]["kind"].as_str()?.to_owned())).collect();
+        kinds.sort();
+        kinds
     };
-    let within = async |count| tokio::time::timeout(crate::runtime::SOON, kinds(count)).await.unwrap();
-    assert_eq!(within(2).await, ["ReplicaSet", "Rollout"]);
+    wait_for("the first states", async || kinds().await, |kinds| *kinds == ["ReplicaSet", "Rollout"]).await;
     simulation.kube.apply(Collection::Rollouts, rollout("shop", "web", "Paused")).unwrap();
-    assert_eq!(within(3).await, ["ReplicaSet", "Rollout", "Rollout"]);
+    wait_for(
+        "the next state",
+        async || kinds().await,
+        |kinds| *kinds == ["ReplicaSet", "Rollout", "Rollout"],
+    )
+    .await;
     runtime.stop().await;
 }
 
@@ -286,9 +276,7 @@ async fn reports_go_out_as_cloudevents_where_that_is_the_sink() {
         taken.lock().unwrap().extend(serde_json::from_slice::<Vec<Value>>(&body).unwrap());
         async { StatusCode::ACCEPTED }
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/events", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/events", post(take))).await });
+    let url = format!("{}/events", serve(Router::new().route("/events", post(take))).await.unwrap());
     let settings = json!({
         "resources": {"kinds": ["rollouts.argoproj.io", "replicasets.apps"]},
         "reporter": {"sink": {

@@ -13,23 +13,30 @@ use crate::ask::{answer, ask};
 use crate::runtime::{PROGRAM, Runtime, eventually, start};
 use crate::verify::{findings, verified};
 
-/// Simulators that keep every report, with Rollouts and ReplicaSets, and without Workflows at first.
-async fn world() -> Simulation {
+/// Simulators that keep every report.
+pub(crate) async fn world() -> Simulation {
     let mut setup = Setup { tls: [None; 3], ..Setup::default() };
     setup.keep.reports = 10_000;
-    let simulation = Simulation::start(setup).await.unwrap();
+    Simulation::start(setup).await.unwrap()
+}
+
+/// The same without Workflows at first.
+async fn without_workflows() -> Simulation {
+    let simulation = world().await;
     simulation.kube.define(Collection::Workflows, false);
     simulation
+}
+
+/// Starts the reporter of other kinds and waits until it works.
+pub(crate) async fn launch(simulation: &Simulation, settings: &Value) -> Runtime {
+    let start = Start { args: vec!["resource-reporter".into()], ..start(simulation, settings) };
+    Runtime::launch(start).await
 }
 
 fn settings() -> Value {
     json!({"resources": {
         "kinds": ["rollouts.argoproj.io", "replicasets.apps", "workflows.argoproj.io"], "discovery": "50ms",
     }})
-}
-
-fn how(simulation: &Simulation) -> Start {
-    Start { args: vec!["resource-reporter".into()], ..start(simulation, &settings()) }
 }
 
 fn rollout(name: &str, phase: &str, step: u64) -> Value {
@@ -70,7 +77,7 @@ async fn has(simulation: &Simulation, name: &str, expected: &[&str]) {
 
 #[tokio::test]
 async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_after_a_kill() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     let put = |name: &str, phase: &str, step: u64| {
         simulation.kube.apply(Collection::Rollouts, rollout(name, phase, step)).unwrap()
     };
@@ -82,7 +89,7 @@ async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_a
         "spec": {"replicas": 0}, "status": {"replicas": 0},
     });
     simulation.kube.apply(Collection::ReplicaSets, idle).unwrap();
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     for name in ["web", "stays", "goes"] {
         has(&simulation, name, &["Healthy"]).await;
     }
@@ -103,7 +110,7 @@ async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_a
     runtime.kill().await;
     put("web", "Healthy", 2);
     assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "stays").unwrap()));
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     has(&simulation, "web", &["Healthy", "Progressing", "Paused", "Healthy"]).await;
     has(&simulation, "stays", &["Healthy", "gone"]).await;
     let end = came(&simulation, "stays").pop().unwrap();
@@ -118,14 +125,14 @@ async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_a
 /// Also what came and went, as long as the API server knows it; where it does not, that is said.
 #[tokio::test]
 async fn what_an_object_went_through_while_nobody_watched_is_reported_in_its_order() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     let put = |name: &str, phase: &str, step: u64| {
         simulation.kube.apply(Collection::Rollouts, rollout(name, phase, step)).unwrap()
     };
     for name in ["web", "stays", "goes"] {
         put(name, "Healthy", 2);
     }
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     for name in ["web", "stays", "goes"] {
         has(&simulation, name, &["Healthy"]).await;
     }
@@ -137,7 +144,7 @@ async fn what_an_object_went_through_while_nobody_watched_is_reported_in_its_ord
     }
     put("goes", "Degraded", 1);
     assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "goes").unwrap()));
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     let goes_on = "the watch goes on where the process before ended";
     runtime
         .logs("that the watch of Rollouts goes on", |line| {
@@ -155,7 +162,7 @@ async fn what_an_object_went_through_while_nobody_watched_is_reported_in_its_ord
     put("web", "Degraded", 1);
     assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "stays").unwrap()));
     simulation.kube.compact();
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     let gap = "what came and went since the process before this one ended is not known any more: objects are reported as they \
                are now";
     runtime
@@ -173,10 +180,10 @@ async fn what_an_object_went_through_while_nobody_watched_is_reported_in_its_ord
 
 #[tokio::test]
 async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     simulation.kube.forbid(Collection::ReplicaSets, true);
     simulation.kube.apply(Collection::Rollouts, rollout("web", "Healthy", 0)).unwrap();
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     has(&simulation, "web", &["Healthy"]).await;
     let said = "the api server serves no such objects: they are reported once they are installed";
     assert_eq!(runtime.says(said).await.field("resource"), "workflows.argoproj.io");
@@ -210,7 +217,7 @@ async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
 /// An API server keeps none that is so large, and whoever speaks like one may.
 #[tokio::test]
 async fn of_an_object_of_five_megabytes_what_fits_is_reported_and_it_holds_up_no_other() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     simulation.kube.define(Collection::Workflows, true);
     let large = |phase: &str| {
         let mut object = workflow("large", phase);
@@ -220,7 +227,7 @@ async fn of_an_object_of_five_megabytes_what_fits_is_reported_and_it_holds_up_no
     };
     assert!(large("Running").to_string().len() > 5_000_000);
     simulation.kube.apply(Collection::Workflows, large("Running")).unwrap();
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     has(&simulation, "large", &["Running"]).await;
     simulation.kube.apply(Collection::Workflows, large("Failed")).unwrap();
     simulation.kube.apply(Collection::Workflows, workflow("small", "Succeeded")).unwrap();
@@ -237,7 +244,7 @@ async fn of_an_object_of_five_megabytes_what_fits_is_reported_and_it_holds_up_no
 
 #[tokio::test]
 async fn a_bus_is_refused() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     let mut command = tokio::process::Command::new(PROGRAM);
     command.args(["resource-reporter", "--bus", "nats://127.0.0.1:1"]).env_clear().kill_on_drop(true);
     command.envs(simulation.environment(&settings()).unwrap().into_iter().collect::<BTreeMap<_, _>>());
@@ -253,12 +260,12 @@ async fn a_bus_is_refused() {
 /// Of what waits in a reporter's lane a phase is not lost, and its name is enough to ask about it.
 #[tokio::test]
 async fn any_kind_is_asked_about_by_its_short_name() {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     let put = |name: &str| {
         simulation.kube.apply(Collection::Rollouts, rollout(name, "Healthy", 0)).unwrap();
     };
     put("web");
-    let runtime = Runtime::launch(how(&simulation)).await;
+    let runtime = launch(&simulation, &settings()).await;
     has(&simulation, "web", &["Healthy"]).await;
     runtime.until("rest", |status| status.total.idle()).await;
     let refusing =
@@ -295,7 +302,7 @@ async fn any_kind_is_asked_about_by_its_short_name() {
 #[tokio::test]
 async fn verify_compares_objects_with_what_was_acknowledged_and_not_with_a_platform_that_compares_applications()
  {
-    let simulation = world().await;
+    let simulation = without_workflows().await;
     for name in ["web", "api"] {
         simulation.kube.apply(Collection::Rollouts, rollout(name, "Healthy", 0)).unwrap();
     }
@@ -303,8 +310,7 @@ async fn verify_compares_objects_with_what_was_acknowledged_and_not_with_a_platf
         "resources": {"kinds": ["rollouts.argoproj.io"], "applications": false},
         "reporter": {"sharding": {"shards": 1}, "digest": {"enabled": true, "interval": "1ms"}},
     });
-    let how = || Start { args: vec!["resource-reporter".into()], ..start(&simulation, &settings) };
-    let runtime = Runtime::launch(how()).await;
+    let runtime = launch(&simulation, &settings).await;
     for name in ["web", "api"] {
         has(&simulation, name, &["Healthy"]).await;
     }

@@ -3,19 +3,18 @@
 use std::num::NonZeroU32;
 
 use loadtest::nats::NatsServer;
-use loadtest::sim::Simulation;
 use loadtest::sim::kube::{Collection, Snapshot};
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_bus::jetstream::{Expect, LEASES};
 use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use pipeline_ownership::{Lease, Replica};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use crate::ask::{json, reported};
 use crate::bus_commands::connected;
-use crate::runtime::{LOOK, Runtime, SOON, object};
-use crate::told::{application, put, thing, world};
+use crate::runtime::{Runtime, object};
+use crate::told::{change, put, world};
 
 const SAID: &str =
     "the versions of the cluster went back, as after a restore of its store: everything is compared again";
@@ -31,22 +30,10 @@ fn held(simulation: &Simulation, name: &str) -> String {
     object["status"]["health"]["message"].as_str().unwrap_or("none").to_owned()
 }
 
-fn change(simulation: &Simulation, name: &str, message: &str) {
-    let mut object = application(name, &thing());
-    object["status"]["health"]["message"] = json!(message);
-    simulation.kube.apply(Collection::Applications, object).unwrap();
-}
-
 async fn holds<const N: usize>(simulation: &Simulation, expected: [(&str, &str); N]) {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let now = expected.map(|(name, _)| (name, held(simulation, name)));
-        if now.iter().zip(&expected).all(|((_, held), (_, message))| held == message) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "the platform holds {now:?}, and not {expected:?}");
-        sleep(LOOK).await;
-    }
+    let now = async || expected.map(|(name, _)| held(simulation, name));
+    let are_so = |now: &[String; N]| now.iter().zip(&expected).all(|(held, (_, message))| held == message);
+    wait_for(&format!("the platform to hold {expected:?}"), now, are_so).await;
 }
 
 /// Three applications, and what was stored then; since then one has changed twice, one is gone, one is new, and all of it
@@ -81,17 +68,13 @@ async fn goes_on(simulation: &Simulation, runtime: &Runtime) {
     holds(simulation, [("changes", "third"), ("goes", "fourth"), ("stays", "none"), ("comes", "gone")]).await;
 }
 
-fn said(runtime: &Runtime) -> usize {
-    runtime.log().iter().filter(|line| line.message == SAID).count()
-}
-
 #[tokio::test]
 async fn a_store_restored_under_a_running_process_is_followed() {
     let (simulation, runtime, snapshot) = gone_on().await;
     simulation.kube.restore(&snapshot);
     holds(&simulation, RESTORED).await;
     goes_on(&simulation, &runtime).await;
-    assert_eq!(said(&runtime), 1);
+    assert_eq!(runtime.said(SAID), 1);
     let stays = simulation.platform.last_of_application("argocd", "stays").unwrap();
     assert_eq!(stays.reports, 1, "only what differs is reported again");
     runtime.stop().await;
@@ -105,14 +88,14 @@ async fn a_store_restored_while_the_process_was_down_is_followed() {
     let runtime = Runtime::start(&simulation, &json!({})).await;
     holds(&simulation, RESTORED).await;
     goes_on(&simulation, &runtime).await;
-    assert_eq!(said(&runtime), 1);
+    assert_eq!(runtime.said(SAID), 1);
     let stays = simulation.platform.last_of_application("argocd", "stays").unwrap();
     assert_eq!(stays.reports, 1, "only what differs is reported again");
     // The era outlives the process, and is said once.
     runtime.stop().await;
     let runtime = Runtime::start(&simulation, &json!({})).await;
     runtime.answers("/readyz", |status, _| status == 200).await;
-    assert_eq!(said(&runtime), 0);
+    assert_eq!(runtime.said(SAID), 0);
     runtime.stop().await;
 }
 
@@ -156,6 +139,6 @@ async fn a_restored_store_is_noticed_by_what_another_shard_of_the_ledger_remembe
     );
     change(&simulation, name, "third");
     holds(&simulation, [(name, "third")]).await;
-    assert_eq!(said(&runtime), 1);
+    assert_eq!(runtime.said(SAID), 1);
     runtime.stop().await;
 }

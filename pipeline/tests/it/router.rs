@@ -11,10 +11,10 @@ use axum::routing::{get, post};
 use futures::StreamExt as _;
 use loadtest::process::Start;
 use loadtest::sim::port;
+use loadtest::sim::server::serve;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 
-use crate::runtime::{Line, PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{Line, PROGRAM, Runtime, eventually, http_client};
 
 const PIECE: usize = 64 << 10;
 /// Of 64 KiB: 128 MiB.
@@ -53,9 +53,7 @@ impl Behind {
             .route("/app-proxy/up", post(up))
             .route("/app-proxy/down", get(down))
             .route("/app-proxy/quick", get(quick));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let service = serve(routes).await.unwrap();
         Self { folder: TempDir::new().unwrap(), port: port::free().unwrap(), service }
     }
 
@@ -77,16 +75,10 @@ impl Behind {
     }
 }
 
-fn client() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies_pass_in_little_memory_and_the_log_holds_no_query() {
     let behind = Behind::start().await;
-    let (router, client) = (behind.router().await, client());
+    let (router, client) = (behind.router().await, http_client());
     let small = client.get(behind.url("/app-proxy/quick?access_token=canary")).bearer_auth("canary");
     assert_eq!(small.send().await.unwrap().text().await.unwrap(), "ok");
     let before = router.process().resident().unwrap();
@@ -161,7 +153,7 @@ async fn who_is_killed_under_load_is_there_again_and_who_is_told_to_stop_ends_wh
     let stop = Arc::new(AtomicBool::new(false));
     let asking = (0..8).map(|_| {
         // Each with connections of its own, and some that are idle.
-        tokio::spawn(asking(behind.url("/app-proxy/quick"), client(), stop.clone()))
+        tokio::spawn(asking(behind.url("/app-proxy/quick"), http_client(), stop.clone()))
     });
     let asking: Vec<_> = asking.collect();
     let route = [("route", "app_proxy"), ("status", "2xx")];

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadtest::process::{Process, Start};
+pub(crate) use loadtest::reporter::merge;
 use loadtest::reporter::{Metrics, Status};
 use loadtest::sim::platform::{Keep, Totals};
-use loadtest::sim::{Load, Setup, Simulation, generate::Shape};
+use loadtest::sim::{Load, PATIENCE, Setup, Simulation, generate::Shape, local_client, wait_for};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 /// How long anything may take before a test gives up, or, of work in many pieces, the next piece; far above what it
 /// takes.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 /// How long work in many pieces may take on a machine that is busy with other things.
 const LATER: Duration = Duration::from_secs(600);
 /// A connection that has waited for longer is not asked over: the server closes it in its time, perhaps while it is asked.
@@ -47,11 +48,7 @@ impl Runtime {
     pub(crate) async fn serving(start: Start) -> Self {
         let mut process = Process::start(&start).unwrap();
         let address = process.address(SOON).await.unwrap();
-        // Another test of this binary may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON);
-        let client = client.pool_idle_timeout(IDLE).build().unwrap();
+        let client = local_client().timeout(SOON).pool_idle_timeout(IDLE).build().unwrap();
         Self { process, url: format!("http://{address}"), client }
     }
 
@@ -71,15 +68,7 @@ impl Runtime {
 
     /// Waits until one of its pages answers as `is_it` wants it; gives status and text.
     pub(crate) async fn answers(&self, path: &str, is_it: impl Fn(u16, &str) -> bool) -> (u16, String) {
-        let deadline = Instant::now() + SOON;
-        loop {
-            let (status, text) = self.page(path).await;
-            if is_it(status, &text) {
-                return (status, text);
-            }
-            assert!(Instant::now() < deadline, "{path} still answers {status}: {text}");
-            sleep(LOOK).await;
-        }
+        wait_for(path, async || self.page(path).await, |(status, text)| is_it(*status, text)).await
     }
 
     /// What it says of its shards.
@@ -144,6 +133,11 @@ impl Runtime {
         self.process.lines().all().iter().map(|line| Line::read(line)).collect()
     }
 
+    /// How many of its log lines have this message.
+    pub(crate) fn said(&self, message: &str) -> usize {
+        self.log().iter().filter(|line| line.message == message).count()
+    }
+
     /// Waits for a line with this message.
     pub(crate) async fn says(&self, message: &str) -> Line {
         self.logs(&format!("the message {message:?}"), |line| line.message == message).await
@@ -184,6 +178,11 @@ impl Runtime {
         let mut lines = self.process.lines().all();
         lines.split_off(lines.len().saturating_sub(20)).join("\n")
     }
+}
+
+/// A client of what runs on this machine.
+pub(crate) fn http_client() -> reqwest::Client {
+    local_client().timeout(SOON).build().unwrap()
 }
 
 /// How the reporter is started against the simulators.
@@ -297,11 +296,7 @@ pub(crate) fn moved(status: &Status) -> u64 {
 
 /// Waits until something is so that nobody tells of.
 pub(crate) async fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + SOON;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited for {what} in vain");
-        sleep(LOOK).await;
-    }
+    wait_for(what, async || is_so(), |is_so| *is_so).await;
 }
 
 /// The object of a report's payload.
@@ -311,19 +306,6 @@ pub(crate) fn object(payload: &[u8]) -> Value {
     let object = payload["object"].as_str().unwrap();
     let object = base64::engine::general_purpose::STANDARD.decode(object).unwrap();
     serde_json::from_slice(&object).unwrap()
-}
-
-/// Lays `more` over `base`, mapping by mapping; nothing changes nothing.
-pub(crate) fn merge(base: &mut Value, more: &Value) {
-    match (base, more) {
-        (Value::Object(base), Value::Object(more)) => {
-            for (name, value) in more {
-                merge(base.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (_, Value::Null) => {}
-        (base, more) => *base = more.clone(),
-    }
 }
 
 /// Writes a file as a mounted secret is replaced: beside, then moved into place.

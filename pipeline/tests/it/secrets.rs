@@ -19,6 +19,7 @@ use loadtest::sim::argocd::Kind;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::Keep;
+use loadtest::sim::server::serve;
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
@@ -223,12 +224,18 @@ async fn no_shape_of_a_secret_reaches_the_platform_the_log_a_page_or_the_disk() 
     seen.assert_clean();
 }
 
-/// The reports in a file of lines.
-fn lines(path: &Path, sink: &str, seen: &mut Seen) {
+/// Asserts that each shape is reported in the lines of a file, and that no canary is in these or in the log.
+async fn assert_lines_clean(runtime: Runtime, shapes: &[Shape], path: &Path, sink: &str) {
+    runtime.idle(shapes.len() as u64).await;
+    let mut seen = Seen::default();
+    logged(&runtime, &mut seen);
+    runtime.stop().await;
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         seen.payload(sink, &line["data"].to_string());
     }
+    assert_all_reported(shapes, &seen, sink);
+    seen.assert_clean();
 }
 
 #[tokio::test]
@@ -238,13 +245,7 @@ async fn no_shape_of_a_secret_reaches_a_file() {
     let mut more = talkative();
     more["reporter"] = json!({"sink": {"kind": "file", "file": {"path": path}}});
     let runtime = Runtime::start(&simulation, &more).await;
-    runtime.idle(shapes.len() as u64).await;
-    let mut seen = Seen::default();
-    logged(&runtime, &mut seen);
-    runtime.stop().await;
-    lines(&path, "file", &mut seen);
-    assert_all_reported(&shapes, &seen, "file");
-    seen.assert_clean();
+    assert_lines_clean(runtime, &shapes, &path, "file").await;
 }
 
 #[tokio::test]
@@ -260,13 +261,7 @@ async fn no_shape_of_a_secret_reaches_standard_output() {
         ..start(&simulation, &more)
     };
     let runtime = Runtime::launch(shell).await;
-    runtime.idle(shapes.len() as u64).await;
-    let mut seen = Seen::default();
-    logged(&runtime, &mut seen);
-    runtime.stop().await;
-    lines(&path, "stdout", &mut seen);
-    assert_all_reported(&shapes, &seen, "stdout");
-    seen.assert_clean();
+    assert_lines_clean(runtime, &shapes, &path, "stdout").await;
 }
 
 #[tokio::test]
@@ -339,8 +334,6 @@ struct Echo {
 impl Echo {
     async fn start() -> Self {
         use std::io::Read as _;
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let bodies = Arc::new(Mutex::new(Vec::new()));
         let noted = bodies.clone();
         let router = Router::new().fallback(move |body: Bytes| {
@@ -353,7 +346,7 @@ impl Echo {
             let answer = format!("{{\"message\": \"{} refused: {text}\"}}", FIRST.text);
             async move { (StatusCode::from_u16(status).unwrap(), answer) }
         });
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = serve(router).await.unwrap();
         Self { url, bodies }
     }
 
@@ -364,33 +357,4 @@ impl Echo {
     fn bodies(&self) -> Vec<String> {
         self.bodies.lock().unwrap().clone()
     }
-}
-
-#[tokio::test]
-async fn config_print_and_check_show_no_token() {
-    let simulation = Simulation::start(Setup { tls: [None; 3], ..Setup::default() }).await.unwrap();
-    let tokens = json!({
-        "argocd": {"token": TOKENS[0], "tokenFile": ""},
-        "platform": {"token": TOKENS[1], "tokenFile": ""},
-        "kubernetes": {"server": simulation.kube.url(), "token": TOKENS[2], "kubeconfig": ""},
-    });
-    let start = start(&simulation, &tokens);
-    let mut seen = Seen::default();
-    // The last is refused, and may tell why.
-    let refused = ["config", "check", "--set", "argocd.token=kanarie-7Qx!Zp9~w\n", "--set", "log.level=loud"];
-    for (arguments, works) in
-        [(&["config", "print"][..], true), (&["config", "check"], true), (&refused, false)]
-    {
-        let output = std::process::Command::new(&start.program)
-            .args(arguments)
-            .env_clear()
-            .envs(start.env.iter().cloned())
-            .output()
-            .unwrap();
-        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
-        assert_eq!(output.status.success(), works, "{arguments:?}: {text}");
-        assert!(works || text.contains("log.level"), "{text}");
-        seen.add(arguments[..2].join(" "), text);
-    }
-    seen.assert_clean();
 }

@@ -12,11 +12,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use git2::{IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 use loadtest::process::Start;
 use loadtest::sim::Simulation;
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::forge::Forge;
-use crate::runtime::{PROGRAM, Runtime, eventually};
+use crate::runtime::{PROGRAM, Runtime, eventually, http_client};
 use crate::told;
 
 pub(crate) const URL: &str = "https://git.example/repo.git";
@@ -215,9 +216,7 @@ async fn api_server(secrets: Vec<Value>) -> String {
         .route("/api/v1/namespaces/argocd/secrets", get(listed))
         .route("/api/v1/namespaces/argocd/configmaps/argocd-cm", get(async move || Json(settings)))
         .route("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", get(async move || Json(projects)));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = serve(router).await.unwrap();
     url
 }
 
@@ -236,7 +235,7 @@ async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_
     ])
     .await;
     let server = kept.server_of(&kept.of_secrets(&cluster, &forge)).await;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let ask = async |url: &str, revision: &str| {
         let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
         let answer = request.query(&[("repoURL", url), ("revision", revision)]).send().await.unwrap();
@@ -306,7 +305,7 @@ async fn a_directory_that_is_not_there_is_said_at_the_start_and_read_once_it_is(
     let said = "a directory of sourceServer.repositories is not there: mount it, or correct the path; until then what \
                 is asked of its repository is refused";
     assert_eq!(server.says(said).await.fields["directory"], there.display().to_string());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let ask = async || {
         let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
         request.query(&[("repoURL", URL)]).send().await.unwrap().status().as_u16()
@@ -327,7 +326,7 @@ async fn an_application_is_told_only_of_what_its_project_may_have() {
     of_team["data"]["project"] = json!(BASE64.encode("team"));
     let cluster = api_server(vec![of_team]).await;
     let server = kept.server_of(&kept.of_secrets(&cluster, &forge)).await;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let asked = async |project: &str, url: &str| {
         let app = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -391,8 +390,7 @@ async fn a_repository_of_its_own_machine_that_the_source_server_may_not_read_is_
         "git": {"allowed": [&url], "repositories": {"directory": clones}},
     }});
     let server = kept.server_of(&settings).await;
-    let asked =
-        reqwest::Client::builder().no_proxy().build().unwrap().get(format!("{}/v1/commit", server.url()));
+    let asked = http_client().get(format!("{}/v1/commit", server.url()));
     let answer = asked.query(&[("repoURL", &url)]).bearer_auth("callers-token").send().await.unwrap();
     let why = format!("{url} is on this machine, where repositories are read only if `files` allows it");
     assert_eq!(answer.status().as_u16(), 403);
@@ -416,7 +414,7 @@ async fn the_source_server_answers_who_may_ask() {
     let server = kept.server().await;
     let app =
         json!({"app": {"spec": {"source": {"repoURL": URL, "path": "shop"}}}, "revision": kept.revision});
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let ask = async |token: &str| {
         let request = client.post(format!("{}/getAppVersion", server.url())).bearer_auth(token).json(&app);
         let answer = request.send().await.unwrap();

@@ -11,8 +11,9 @@ use flate2::write::GzEncoder;
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Repository, Signature, Time};
 use loadtest::nats::NatsServer;
+use loadtest::sim::server::serve;
+use loadtest::sim::wait_for;
 use pipeline_bus::Memory;
-use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::{REQUEST_BYTES, Requests, Shutdown, async_trait};
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::runtime::{Runtime, SOON, eventually};
+use crate::runtime::{Runtime, SOON, eventually, http_client};
 use crate::sources::{Kept, URL, carries_what_git_says, refused, reported};
 use crate::told;
 
@@ -35,23 +36,7 @@ const BOUNDS: ServeBounds = ServeBounds { body: 8 << 20 };
 
 /// A connection of one process to the bus of a server.
 pub(crate) async fn connected(server: &NatsServer) -> Arc<dyn Requests> {
-    let config = Config {
-        urls: vec![server.url()],
-        prefix: "gitops-runtime".to_owned(),
-        replicas: 1,
-        max_bytes: 64 << 20,
-        reports_max_bytes: 64 << 20,
-        duplicate_window: Duration::from_secs(120),
-        ack_wait: Duration::from_secs(30),
-        max_ack_pending: 1_000,
-        heartbeat: Duration::from_secs(4),
-        timeout: SOON,
-        credentials: Credentials::None,
-        tls: None,
-        inbox_prefix: None,
-    };
-    let bus: JetStream = connect(config, &Shutdown::new()).await.unwrap();
-    Arc::new(bus)
+    Arc::new(crate::bus_commands::connected(server).await)
 }
 
 /// A bus as those who ask and those who answer have it.
@@ -90,11 +75,10 @@ impl Answerer {
         let stop = Shutdown::new();
         let within = (BOUNDS, may);
         let ended = tokio::spawn(serve_over(between.answers.clone(), answering, within, SOON, stop.clone()));
-        let until = tokio::time::Instant::now() + SOON;
-        while between.asks.request(SUBJECT, "?".into(), SOON).await.is_err() {
-            assert!(tokio::time::Instant::now() < until, "nobody answers over {}", between.name);
-            tokio::task::yield_now().await;
-        }
+        let what = format!("an answer over {}", between.name);
+        wait_for(&what, async || between.asks.request(SUBJECT, "?".into(), SOON).await, Result::is_ok)
+            .await
+            .unwrap();
         Self { stop, ended }
     }
 
@@ -142,10 +126,8 @@ async fn each_question_has_the_answer_that_http_gives() {
         let registry = Registry::new();
         let answering = SourceApi::new(kept_library(&kept), &registry);
         let routes = routes(answering.clone(), Arc::new(TokenFile::open(&kept.token()).await), BOUNDS);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let address = serve(routes).await.unwrap();
+        let client = http_client();
         let answerer = Answerer::begin(&between, answering).await;
         let thing = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n";
         let sources = json!([{"source": {"repoURL": URL, "path": "shop"}}]);
@@ -403,7 +385,7 @@ async fn reports_carry_what_the_source_server_says_over_the_bus_and_go_without_i
     let source_server = kept.server_of(&settings).await;
     source_server.says("answering questions over the bus").await;
     assert_eq!(source_server.page("/v1/commit").await.0, 401);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let asked = client.get(format!("{}/v1/commit?repoURL={URL}", source_server.url())).bearer_auth("any");
     assert_eq!(asked.send().await.unwrap().status().as_u16(), 403);
 

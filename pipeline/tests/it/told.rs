@@ -88,6 +88,13 @@ pub(crate) fn put_with_parent(simulation: &Simulation, name: &str, parent: &str)
     put_object(simulation, child);
 }
 
+/// Changes an application so that it is reported again.
+pub(crate) fn change(simulation: &Simulation, name: &str, message: &str) {
+    let mut object = application(name, &thing());
+    object["status"]["health"]["message"] = json!(message);
+    simulation.kube.apply(Collection::Applications, object).unwrap();
+}
+
 /// As [`put`], with an object of the test's own.
 pub(crate) fn put_object(simulation: &Simulation, object: Value) {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();

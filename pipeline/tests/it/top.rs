@@ -4,25 +4,17 @@ mod terminal;
 
 use loadtest::sim::Simulation;
 use loadtest::sim::fault::{Fault, Rule};
-use loadtest::sim::kube::Collection;
 use serde_json::{Value, json};
 
 use self::terminal::Terminal;
 use crate::ask::{answer, ask, json};
 use crate::runtime::{Runtime, eventually, taken};
-use crate::told::{self, REPORTS, application, thing};
+use crate::told::{self, REPORTS, change};
 
 /// Changes of the hot application.
 const CHANGES: u64 = 30;
 /// How long the platform takes over one report of the slow application: less than is waited for an answer.
 const SLOW_MS: u64 = 5_000;
-
-/// Changes an application so that it is reported again.
-fn change(simulation: &Simulation, name: &str, message: &str) {
-    let mut object = application(name, &thing());
-    object["status"]["health"]["message"] = json!(message);
-    simulation.kube.apply(Collection::Applications, object).unwrap();
-}
 
 /// A reporter with one application that changes often, one of which a report takes long, one that fails twice, and
 /// one at rest.

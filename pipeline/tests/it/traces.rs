@@ -13,6 +13,7 @@ use axum::response::IntoResponse as _;
 use loadtest::sim::Simulation;
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
+use loadtest::sim::server::serve;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as AttributeValue;
@@ -21,7 +22,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 
 use crate::ask;
-use crate::runtime::{Runtime, fleet, start, taken};
+use crate::runtime::{Runtime, fleet, http_client, start, taken};
 use crate::told::{self, REPORTS};
 
 const SPANS: &str = "gitops_runtime_trace_spans_total";
@@ -37,8 +38,6 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let (status, requests) = (Arc::new(AtomicU16::new(200)), Arc::new(Mutex::new(Vec::new())));
         let (answer, noted) = (status.clone(), requests.clone());
         let router = Router::new().fallback(move |uri: Uri, headers: HeaderMap, body: Bytes| {
@@ -49,7 +48,7 @@ impl Collector {
             // What it says of its errors is nobody's business.
             async move { (status, "kanarie") }
         });
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = serve(router).await.unwrap();
         Self { url, status, requests }
     }
 
@@ -131,13 +130,9 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
 
 /// Stands before Argo CD and notes what requests carry.
 async fn before_argocd(simulation: &Simulation) -> (String, Arc<Mutex<Vec<(String, String)>>>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (noted, behind) = (seen.clone(), simulation.argocd.url());
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let none: [reqwest::Certificate; 0] = [];
-    let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().build().unwrap();
+    let client = http_client();
     let router = Router::new().fallback(move |request: Request| {
         let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         if let Some(trace) = header("traceparent") {
@@ -152,8 +147,7 @@ async fn before_argocd(simulation: &Simulation) -> (String, Arc<Mutex<Vec<(Strin
             (answer.status(), answer.bytes().await.unwrap()).into_response()
         }
     });
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, seen)
+    (serve(router).await.unwrap(), seen)
 }
 
 #[tokio::test]

@@ -2,19 +2,20 @@
 
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::extract::Request;
 use axum::routing::{get, post};
 use loadtest::process::Start;
 use loadtest::sim::port;
+use loadtest::sim::server::serve;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::platform::Platform;
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually, http_client};
+use crate::visitors::Visitors;
 
 const HOST: &str = "shop-web.tunnels.example.com";
 const TOKEN: &str = "canary-that-opens";
@@ -50,9 +51,7 @@ impl World {
             .route("/quick", get(async || "ok"))
             .route("/slow", get(slow))
             .route("/length", post(length).layer(axum::extract::DefaultBodyLimit::disable()));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let service = serve(routes).await.unwrap();
         Self { folder, port: port::free().unwrap(), service, begun, go }
     }
 
@@ -103,73 +102,6 @@ impl World {
     }
 }
 
-fn http() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap()
-}
-
-/// Visitors who ask all the time.
-struct Visitors {
-    stop: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    tasks: Vec<tokio::task::JoinHandle<Vec<String>>>,
-}
-
-impl Visitors {
-    fn start(world: &World) -> Self {
-        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let task = |_| {
-            let (client, stop, answered) = (http(), stop.clone(), answered.clone());
-            let request = world.get(&client, "/quick");
-            tokio::spawn(async move {
-                let mut failed = Vec::new();
-                while !stop.load(Ordering::SeqCst) {
-                    match request.try_clone().unwrap().send().await {
-                        Ok(answer) if answer.status() == 200 => {
-                            assert_eq!(
-                                answer.text().await.unwrap(),
-                                "ok",
-                                "what is answered is the whole of it"
-                            );
-                            answered.fetch_add(1, Ordering::SeqCst);
-                        }
-                        Ok(answer) => {
-                            failed.push(format!(
-                                "{} {}",
-                                answer.status(),
-                                answer.text().await.unwrap_or_default()
-                            ));
-                        }
-                        Err(error) => {
-                            failed.push(error.to_string());
-                            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                        }
-                    }
-                }
-                failed
-            })
-        };
-        let tasks = (0..4).map(task).collect();
-        Self { stop, answered, tasks }
-    }
-
-    /// Waits until some more were answered.
-    async fn go_on(&self) {
-        let before = self.answered.load(Ordering::SeqCst);
-        eventually("visitors are answered", || self.answered.load(Ordering::SeqCst) >= before + 40).await;
-    }
-
-    async fn failed(self) -> Vec<String> {
-        self.stop.store(true, Ordering::SeqCst);
-        let mut failed = Vec::new();
-        for task in self.tasks {
-            failed.extend(task.await.unwrap());
-        }
-        failed
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_one_machine_a_tunnel_is_opened_without_settings() {
     let world = World::start().await;
@@ -181,7 +113,7 @@ async fn on_one_machine_a_tunnel_is_opened_without_settings() {
     client.answers("/readyz", |status, _| status == 200).await;
     assert_eq!(client.page("/healthz").await, (200, "ok\n".to_owned()));
     assert_eq!(server.page("/readyz").await, (200, "ready\n".to_owned()));
-    let http = http();
+    let http = http_client();
     let visit = |method, path: &str| {
         http.request(method, format!("{to}{path}")).header("host", format!("try-it.localhost:{}", world.port))
     };
@@ -199,7 +131,7 @@ async fn on_one_machine_a_tunnel_is_opened_without_settings() {
 async fn whoever_is_killed_is_there_again_and_visitors_are_answered() {
     let world = World::start().await;
     let (server, client) = (world.server().await, world.client().await);
-    let visitors = Visitors::start(&world);
+    let visitors = Visitors::start(4, |client| world.get(client, "/quick"));
     visitors.go_on().await;
     client.kill().await;
     let client = world.client().await;
@@ -218,7 +150,7 @@ async fn whoever_is_killed_is_there_again_and_visitors_are_answered() {
 async fn a_client_that_another_takes_over_from_is_stopped_and_no_request_fails() {
     let world = World::start().await;
     let (server, mut client) = (world.server().await, world.client().await);
-    let visitors = Visitors::start(&world);
+    let visitors = Visitors::start(4, |client| world.get(client, "/quick"));
     visitors.go_on().await;
     for _ in 0..2 {
         let newer = world.client().await;
@@ -230,7 +162,7 @@ async fn a_client_that_another_takes_over_from_is_stopped_and_no_request_fails()
     }
     assert_eq!(visitors.failed().await, Vec::<String>::new());
     // A server that is told to stop ends what was begun.
-    let http = http();
+    let http = http_client();
     let slow = tokio::spawn(world.get(&http, "/slow").send());
     eventually("it has begun", || world.begun.load(Ordering::SeqCst) == 1).await;
     let stopping = tokio::spawn(server.stop());
@@ -292,7 +224,7 @@ async fn the_platform_says_which_runtime_has_which_tunnel_until_its_token_is_rev
     assert_eq!(world.fails(&with("wrong")).await, refused);
     let running = world.run(&with("token")).await;
     running.answers("/readyz", |status, _| status == 200).await;
-    let visit = http().get(format!("{to}/quick")).header("host", "default-prod.localhost");
+    let visit = http_client().get(format!("{to}/quick")).header("host", "default-prod.localhost");
     assert_eq!(visit.send().await.unwrap().text().await.unwrap(), "ok");
     let listed = platform.command(&["token", "list"]).await.unwrap();
     let name = listed.lines().find(|line| line.ends_with("prod")).and_then(|line| line.split(' ').next());

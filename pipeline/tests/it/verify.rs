@@ -191,10 +191,6 @@ async fn compared(simulation: &Simulation, more: u64) {
     eventually("more comparisons", || simulation.platform.comparisons().shards >= target).await;
 }
 
-fn said(runtime: &Runtime, message: &str) -> usize {
-    runtime.log().iter().filter(|line| line.message == message).count()
-}
-
 #[tokio::test]
 async fn digests_are_told_at_intervals_and_a_difference_is_said_once() {
     let simulation = told::world(|_| {}).await;
@@ -208,22 +204,22 @@ async fn digests_are_told_at_intervals_and_a_difference_is_said_once() {
     runtime.idle(2).await;
     assert_eq!(runtime.says(SAME).await.level, "INFO");
     assert!(simulation.platform.comparisons().shards > 0);
-    assert_eq!(said(&runtime, OTHER), 0);
+    assert_eq!(runtime.said(OTHER), 0);
 
     assert!(simulation.platform.forget("argocd", "shop", Some(&config_map())), "it was held");
     let line = runtime.says(OTHER).await;
     assert_eq!((line.level.as_str(), &line.fields["shard"]), ("WARN", &json!(0)));
     compared(&simulation, 5).await;
-    assert_eq!(said(&runtime, OTHER), 1, "once, however often it is asked");
+    assert_eq!(runtime.said(OTHER), 1, "once, however often it is asked");
     let differs = runtime.counted("gitops_runtime_digests_total", &[("result", "differs")]).await;
     assert!(differs >= 5.0, "{differs}");
     assert_eq!(simulation.platform.totals().posts, 2 * REPORTS, "nothing is reported again by itself");
 
     assert_eq!(json(&simulation, &["verify"]).await["repaired"], 1);
-    let again = || said(&runtime, SAME) == 2;
+    let again = || runtime.said(SAME) == 2;
     eventually("the receiver to hold the same again", again).await;
     compared(&simulation, 3).await;
-    assert_eq!((said(&runtime, SAME), said(&runtime, OTHER)), (2, 1));
+    assert_eq!((runtime.said(SAME), runtime.said(OTHER)), (2, 1));
     runtime.stop().await;
 }
 

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -12,12 +11,15 @@ use axum::routing::get;
 use loadtest::nats::NatsServer;
 use loadtest::process::Start;
 use loadtest::sim::port;
+use loadtest::sim::server::serve;
+use loadtest::sim::wait_for;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::runtime::{PROGRAM, Runtime, SOON, http_client};
+use crate::visitors::Visitors;
 
 const HOST: &str = "shop-web.tunnels.example.com";
 const TOKEN: &str = "canary-that-opens";
@@ -60,9 +62,7 @@ impl World {
             .route("/app-proxy/who", get(who))
             .route("/app-proxy/events", get(events))
             .route("/app-proxy/echo", get(echo));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let service = serve(routes).await.unwrap();
         Self { folder, service, go }
     }
 
@@ -150,12 +150,6 @@ async fn echo(mut request: axum::extract::Request) -> axum::response::Response {
         .unwrap()
 }
 
-fn http() -> reqwest::Client {
-    // Another test of this binary may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap()
-}
-
 fn visit(http: &reqwest::Client, port: u16, path: &str) -> reqwest::RequestBuilder {
     http.get(format!("http://127.0.0.1:{port}{path}")).header("host", HOST)
 }
@@ -167,17 +161,12 @@ async fn text(request: reqwest::RequestBuilder) -> (u16, String) {
 
 /// Whether a visitor at a port gets the service's answer, sooner or later.
 async fn led(http: &reqwest::Client, port: u16) {
-    let until = tokio::time::Instant::now() + SOON;
-    loop {
-        if let Ok(answer) = visit(http, port, "/app-proxy/quick").send().await
-            && answer.status() == 200
-        {
-            assert_eq!(answer.text().await.unwrap(), "ok");
-            return;
-        }
-        assert!(tokio::time::Instant::now() < until, "visitors at {port} are not led through");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let what = format!("visitors at {port} to be led through");
+    let look = async || visit(http, port, "/app-proxy/quick").send().await;
+    let is_led =
+        |answer: &reqwest::Result<reqwest::Response>| answer.as_ref().is_ok_and(|one| one.status() == 200);
+    let answer = wait_for(&what, look, is_led).await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "ok");
 }
 
 /// One name for several servers: a connection goes to the first that takes it, beginning with another each time.
@@ -209,7 +198,7 @@ async fn a_visitor_is_led_through_server_client_and_router_to_the_service() {
     let router = world.router(back).await;
     let server = world.server(front, &[]).await;
     let client = world.client(front, back, &[]).await;
-    let http = http();
+    let http = http_client();
     let who = visit(&http, front, "/app-proxy/who").header("x-forwarded-for", "198.51.100.7");
     let (status, said) = text(who).await;
     assert_eq!(status, 200);
@@ -277,7 +266,7 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     // The client has all its connections to the first, then whoever is there.
     let client =
         world.client(fronts[0], back, &["--set", "tunnelClient.allow=198.51.100.0/24,127.0.0.1"]).await;
-    let http = http();
+    let http = http_client();
     for front in &fronts {
         led(&http, *front).await;
     }
@@ -326,34 +315,14 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     for front in &fronts {
         led(&http, *front).await;
     }
-    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let asking = tokio::spawn({
-        let (stop, answered, request) =
-            (stop.clone(), answered.clone(), visit(&http, name, "/app-proxy/quick"));
-        async move {
-            while !stop.load(Ordering::SeqCst) {
-                match request.try_clone().unwrap().send().await {
-                    Ok(answer) if answer.status() == 200 => {
-                        assert_eq!(answer.text().await.unwrap(), "ok");
-                        answered.fetch_add(1, Ordering::SeqCst);
-                    }
-                    _ => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-                }
-            }
-        }
-    });
-    let go_on = async || {
-        let before = answered.load(Ordering::SeqCst);
-        eventually("visitors are answered", || answered.load(Ordering::SeqCst) >= before + 40).await;
-    };
-    go_on().await;
+    let visitors = Visitors::start(1, |http| visit(http, name, "/app-proxy/quick"));
+    visitors.go_on().await;
     servers.remove(0).kill().await;
-    go_on().await;
+    visitors.go_on().await;
     for front in &fronts[1..] {
         led(&http, *front).await;
     }
-    stop.store(true, Ordering::SeqCst);
-    asking.await.unwrap();
+    drop(visitors.failed().await);
     client.stop().await;
     for server in servers {
         server.stop().await;
@@ -380,25 +349,14 @@ async fn handed_over(servers: usize) {
     fronts.push(last);
     let client = world.client(one_name(fronts).await, back, &[]).await;
     let staying = on_the_bus(last).await;
-    let http = http();
+    let http = http_client();
     led(&http, last).await;
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let asking = tokio::spawn({
-        let (stop, asked, http) = (stop.clone(), asked.clone(), http.clone());
-        async move {
-            while !stop.load(Ordering::SeqCst) {
-                assert_eq!(text(visit(&http, last, "/app-proxy/quick")).await, (200, "ok".to_owned()));
-                asked.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    });
-    eventually("visitors are passed on", || asked.load(Ordering::SeqCst) >= 40).await;
+    let visitors = Visitors::start(1, |http| visit(http, last, "/app-proxy/quick"));
+    visitors.go_on().await;
     let lines: Vec<_> = leaving.iter().map(|server| server.process().lines().clone()).collect();
     futures::future::join_all(leaving.into_iter().map(Runtime::stop)).await;
-    let before = asked.load(Ordering::SeqCst);
-    eventually("visitors go on", || asked.load(Ordering::SeqCst) >= before + 40).await;
-    stop.store(true, Ordering::SeqCst);
-    asking.await.unwrap();
+    visitors.go_on().await;
+    assert_eq!(visitors.failed().await, Vec::<String>::new());
     for lines in lines {
         let cut_off = "requests that did not finish in time are cut off";
         assert!(!lines.any(cut_off), "{:#?}", lines.all());

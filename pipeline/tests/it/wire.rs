@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
 
 use crate::runtime::{Runtime, eventually, fleet, taken};
@@ -30,8 +31,6 @@ impl Request {
 
 /// A platform that notes what comes and takes everything.
 async fn platform() -> (String, Arc<Mutex<Vec<Request>>>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
     let noted = requests.clone();
     let take = move |method: Method, uri: Uri, headers: HeaderMap, zipped: Bytes| {
@@ -41,7 +40,7 @@ async fn platform() -> (String, Arc<Mutex<Vec<Request>>>) {
         async { "" }
     };
     let router = Router::new().fallback(take);
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = serve(router).await.unwrap();
     (url, requests)
 }
 

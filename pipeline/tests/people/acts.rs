@@ -2,15 +2,12 @@
 
 use std::process::Stdio;
 
+use loadtest::sim::wait_for;
 use serde_json::{Value, json};
 
-use crate::app_proxy::AppProxy;
-use crate::desk::{Desk, Said};
+use crate::app_proxy::{AppProxy, Asked};
+use crate::desk::{Desk, Said, told};
 use crate::platform::{PROGRAM, SOON};
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
 
 /// Somebody signed in, and the app proxy of the runtime.
 struct Acting {
@@ -301,9 +298,8 @@ async fn a_sync_is_waited_for_by_what_is_reported_of_it() {
     let arguments = ["app", "sync", "store", "--wait"];
     let (said, ()) = tokio::join!(acting.run(&arguments), async {
         // It is reported once it was asked for.
-        while acting.proxy.changed().iter().all(|(field, ..)| field != "syncApplication") {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        let is_asked = |asked: &Vec<Asked>| asked.iter().any(|(field, ..)| field == "syncApplication");
+        wait_for("the sync to be asked for", async || acting.proxy.changed(), is_asked).await;
         let operation = json!({
             "phase": "Succeeded", "message": "successfully synced", "startedAt": "2099-01-01T00:00:00Z",
             "finishedAt": "2099-01-01T00:00:05Z", "operation": {"initiatedBy": {"username": "ada"}},

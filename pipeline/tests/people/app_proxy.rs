@@ -10,8 +10,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use loadtest::sim::server::serve;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 /// What was asked: the field, the variables, and the key.
 pub(crate) type Asked = (String, Value, String);
@@ -33,8 +33,6 @@ pub(crate) struct AppProxy {
 impl AppProxy {
     pub(crate) async fn start() -> Self {
         let inner = Arc::new(Inner::default());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().route("/api/graphql", post(answer));
         let cut = async || {
             let pieces = [Ok("half an"), Err(std::io::Error::other("the process stops"))];
@@ -54,7 +52,7 @@ impl AppProxy {
                 get(async || (StatusCode::FORBIDDEN, "it is for admins\n")),
             )
             .with_state(inner.clone());
-        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let url = serve(routes).await.unwrap();
         Self { inner, url }
     }
 

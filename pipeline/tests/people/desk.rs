@@ -10,6 +10,11 @@ use tokio::process::Command;
 
 use crate::platform::{PROGRAM, Platform, SOON};
 
+/// A message of a command as it stands on standard error.
+pub(crate) fn told(text: &str) -> String {
+    format!("gitops-runtime: {text}\n")
+}
+
 /// What a command said.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Said {

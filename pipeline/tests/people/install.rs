@@ -2,13 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use loadtest::sim::wait_for;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
+use crate::desk::{Desk, told};
 
 /// A helm that writes down what it was asked for, and then does as `then` says.
 fn helm(desk: &Desk, then: &str) -> String {
@@ -49,9 +46,7 @@ async fn an_installation_is_waited_for_until_the_runtime_reports() {
     let program = helm(&desk, "echo installed");
     let install = ["runtime", "install", "prod", "--chart", "c", "--helm", &program];
     let (said, ()) = tokio::join!(desk.run(&install), async {
-        while !desk.file("asked").exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        wait_for("Helm to be started", async || desk.file("asked").exists(), |is_there| *is_there).await;
         desk.platform.report(&first("1")).await;
     });
     assert_eq!((said.code, said.out), (0, format!("installed\nprod reports to {url}\n")), "{}", said.err);
@@ -77,9 +72,7 @@ async fn what_is_reported_while_helm_waits_for_the_new_pods_is_not_of_these() {
     let program = helm(&desk, "while [ ! -f reported ]; do sleep 0.05; done");
     let upgrade = ["runtime", "upgrade", "prod", "--chart", "c", "--helm", &program, "--timeout", "1s"];
     let (said, ()) = tokio::join!(desk.run(&upgrade), async {
-        while !desk.file("asked").exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        wait_for("Helm to be started", async || desk.file("asked").exists(), |is_there| *is_there).await;
         desk.platform.report(&first("1")).await;
         std::fs::write(desk.file("reported"), "").unwrap();
     });

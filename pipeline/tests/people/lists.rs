@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 
 /// A row of a table, by its cells.
 fn rows(table: &str) -> Vec<Vec<&str>> {
@@ -10,10 +10,6 @@ fn rows(table: &str) -> Vec<Vec<&str>> {
         .lines()
         .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
         .collect()
-}
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
 }
 
 #[tokio::test]

@@ -6,14 +6,10 @@ use std::path::Path;
 use loadtest::sim::certificate::Identity;
 use loadtest::sim::{Setup, Simulation};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
 }
 
 #[tokio::test]

@@ -1,22 +1,24 @@
 //! A platform of its own, as a process, with a first account.
 
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadtest::process::{Process, Start};
+use loadtest::sim::command::printed;
+use loadtest::sim::people::{Admin, FIRST};
+use loadtest::sim::platform_process::PlatformProcess;
+use loadtest::sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 /// How long anything may take before a test gives up.
-pub(crate) const SOON: Duration = Duration::from_secs(300);
+pub(crate) const SOON: Duration = PATIENCE;
 
 /// A platform that runs.
 pub(crate) struct Platform {
     folder: TempDir,
-    process: Option<Process>,
+    process: Option<PlatformProcess>,
     client: reqwest::Client,
     url: String,
     token: String,
@@ -27,61 +29,15 @@ impl Platform {
     /// With the token of a runtime, prod, and an API key of its first account, ada, an admin.
     pub(crate) async fn start() -> Self {
         let folder = TempDir::new().unwrap();
-        let state = folder.path().join("state").display().to_string();
-        let mut command = tokio::process::Command::new(PROGRAM);
-        command.args(["platform", "token", "create", "--runtime", "prod", "--state", &state]).env_clear();
-        let made = command.stdin(Stdio::null()).output().await.unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-        let listen = ["platform", "--listen", "127.0.0.1:0", "--state", &state];
-        let sets = ["--set", "serve.metricsAddress=", "--set", "log.format=json"];
-        let start = Start {
-            program: PROGRAM.into(),
-            args: listen.iter().chain(&sets).map(Into::into).collect(),
-            // Which platform people's commands ask is of no concern to a role.
-            env: vec![("GITOPS_RUNTIME_CONTEXT".to_owned(), "none".to_owned())],
-            directory: folder.path().to_path_buf(),
-        };
-        let mut process = Process::start(&start).unwrap();
-        let url = format!("http://{}", process.address(SOON).await.unwrap());
-        // Another test of this binary may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        let client = client.timeout(SOON).build().unwrap();
+        let process = PlatformProcess::start(Path::new(PROGRAM), folder.path()).await.unwrap();
+        let (url, token) = (process.url().to_owned(), process.token("prod").await.unwrap());
         std::fs::write(folder.path().join("token"), &token).unwrap();
-        let mut platform = Self { folder, process: Some(process), client, url, token, key: String::new() };
-        platform.key = platform.first_key().await;
-        platform
-    }
-
-    async fn first_key(&self) -> String {
-        let begin = "nobody has an account yet; open this within 15 minutes to make the first one: ";
-        let link = async {
-            loop {
-                let lines = self.process.as_ref().unwrap().lines().all();
-                if let Some(link) = lines.iter().find_map(|line| line.strip_prefix(begin)) {
-                    break link.split_once("/welcome?token=").expect("a link").1.to_owned();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let token = tokio::time::timeout(SOON, link).await.unwrap();
-        let form = format!("token={token}&name=ada&password=correct+horse+battery");
-        let made = loop {
-            // It serves a moment after it said the link.
-            match self.client.post(format!("{}/welcome", self.url)).body(form.clone()).send().await {
-                Ok(made) => break made,
-                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        };
-        assert_eq!(made.status(), 303);
-        let session = made.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-        let asked = self.client.post(format!("{}/settings/keys", self.url)).header("cookie", session);
-        let asked = asked.header("sec-fetch-site", "same-origin").body("name=people&scope=full&days=1");
-        let page = asked.send().await.unwrap().text().await.unwrap();
-        let (_, behind) = page.split_once(">goak_").expect("a key");
-        let digits: String = behind.chars().take_while(char::is_ascii_hexdigit).collect();
-        format!("goak_{digits}")
+        let client = local_client().redirect(reqwest::redirect::Policy::none());
+        let client = client.timeout(SOON).build().unwrap();
+        let link = process.lines().rest_of(FIRST).await.unwrap();
+        let admin = Admin::first(&client, &url, &link).await.unwrap();
+        let key = admin.0.key("full").await.unwrap();
+        Self { folder, process: Some(process), client, url, token, key }
     }
 
     /// Its address.
@@ -131,12 +87,10 @@ impl Platform {
 
     /// The tokens that there are: of which runtime, and what each begins with.
     pub(crate) async fn tokens(&self) -> Vec<(String, String)> {
-        let state = self.folder.path().join("state").display().to_string();
+        let state = self.process.as_ref().unwrap().state();
         let mut command = tokio::process::Command::new(PROGRAM);
-        command.args(["platform", "token", "list", "--state", &state]).env_clear();
-        let listed = command.stdin(Stdio::null()).output().await.unwrap();
-        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
-        let text = String::from_utf8(listed.stdout).unwrap();
+        command.args(["platform", "token", "list", "--state"]).arg(state).env_clear();
+        let text = printed(&mut command, "list the tokens").await.unwrap();
         let line = |line: &str| {
             let parts: Vec<&str> = line.split("  ").collect();
             (parts[2].to_owned(), parts[0].to_owned())
@@ -148,7 +102,7 @@ impl Platform {
     pub(crate) async fn stop(&mut self) {
         let process = self.process.take().unwrap();
         let lines = process.lines().clone();
-        assert!(process.stop(SOON).await.unwrap().success());
+        process.stop().await.unwrap();
         for line in lines.all() {
             assert!(!line.contains("goak_") && !line.contains("gort_"), "a secret stands in the log: {line}");
         }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::to_bytes;
@@ -16,16 +15,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::server::serve;
+use loadtest::sim::{local_client, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::desk::Desk;
 use crate::platform::{PROGRAM, Platform, SOON};
 
 const SECRET: &str = "/api/v1/namespaces/runtime/secrets/codefresh-token";
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The peers of an app proxy: a platform behind it, and an API server that keeps Secrets. It stops at one request.
 #[derive(Clone)]
@@ -69,12 +68,10 @@ async fn answer(State(peers): State<Peers>, request: Request) -> Response {
 
 impl Peers {
     async fn start(platform: &str) -> (Self, String) {
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         let peers = Self { platform: platform.to_owned(), client, inner: Arc::default() };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().fallback(answer).with_state(peers.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let url = serve(router).await.unwrap();
         (peers, url)
     }
 
@@ -168,25 +165,22 @@ impl Registering {
             ..Start::with_settings(PROGRAM, ["app-proxy"], sets, folder)
         })
         .unwrap();
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         Self { process, port, client }
     }
 
     /// Waits until it says so of whether it is ready.
     async fn says(&self, status: u16, wanted: &str) {
-        let deadline = tokio::time::Instant::now() + SOON;
         let url = format!("http://127.0.0.1:{}/api/readyz", self.port);
-        loop {
-            let said = match self.client.get(&url).send().await {
+        let look = async || {
+            let (status, text) = match self.client.get(&url).send().await {
                 Ok(answer) => (answer.status().as_u16(), answer.text().await.unwrap()),
                 Err(error) => (0, error.to_string()),
             };
-            if said.0 == status && said.1.trim_end() == wanted {
-                return;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "{said:?}\n{:#?}", self.process.lines().all());
-            tokio::time::sleep(LOOK).await;
-        }
+            (status, text, self.process.lines().end())
+        };
+        let what = format!("{status} {wanted:?}");
+        wait_for(&what, look, |(now, text, _)| *now == status && text.trim_end() == wanted).await;
     }
 
     /// Kills it; no secret is in its log.
@@ -305,11 +299,7 @@ async fn a_runtime_that_was_upgraded_is_listed_with_the_version_that_runs() {
     peers.inner.secrets.lock().unwrap().insert(SECRET.to_owned(), secret);
     std::fs::write(folder.path().join("key"), platform.key()).unwrap();
     let upgraded = Registering::start(folder.path(), &url, "eu1");
-    let deadline = tokio::time::Instant::now() + SOON;
-    while version().await != env!("CARGO_PKG_VERSION") {
-        assert!(tokio::time::Instant::now() < deadline, "{:#?}", upgraded.process.lines().all());
-        tokio::time::sleep(LOOK).await;
-    }
+    wait_for("the new version", version, |version| version == env!("CARGO_PKG_VERSION")).await;
     let listed = desk.run(&["runtime", "list"]).await.done();
     let row = listed.lines().find(|line| line.starts_with("eu1 ")).unwrap();
     assert!(row.split_whitespace().any(|cell| cell == env!("CARGO_PKG_VERSION")), "{listed}");

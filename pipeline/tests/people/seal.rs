@@ -3,11 +3,11 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
+use loadtest::sim::server::serve;
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use crate::app_proxy::AppProxy;
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 
 const CERTIFICATE: &str = include_str!("../../seal/tests/seal/controller.pem");
 const SECRET: &str = "\
@@ -16,10 +16,6 @@ kind: Secret
 metadata: {name: db, namespace: shop}
 stringData: {password: canary-of-a-secret}
 ";
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
 
 fn is_sealed(out: &str) {
     assert!(out.contains("kind: SealedSecret\n") && out.contains("    password: "), "{out}");
@@ -61,13 +57,12 @@ async fn with_a_certificate_of_ones_own_nobody_is_signed_in_to() {
     std::fs::write(desk.file("cert.pem"), CERTIFICATE).unwrap();
     let seal = async |cert: &str, secret: &str| desk.typed(&["seal", "--cert", cert], secret).await;
     is_sealed(&seal("cert.pem", SECRET).await.done());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let host = listener.local_addr().unwrap().to_string();
     let routes = Router::new().route("/v1/cert.pem", get(async || CERTIFICATE));
     let routes = routes.route("/closed", get(async || StatusCode::FORBIDDEN));
-    tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-    is_sealed(&seal(&format!("http://{host}/v1/cert.pem"), SECRET).await.done());
-    let closed = seal(&format!("http://{host}/closed"), SECRET).await.refused();
+    let url = serve(routes).await.unwrap();
+    let host = url.strip_prefix("http://").unwrap();
+    is_sealed(&seal(&format!("{url}/v1/cert.pem"), SECRET).await.done());
+    let closed = seal(&format!("{url}/closed"), SECRET).await.refused();
     let said =
         format!("cannot fetch the certificate at {host}: it answered 403: is that where its certificate is?");
     assert_eq!(closed, (1, told(&said)));

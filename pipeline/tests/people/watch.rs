@@ -7,12 +7,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::app_proxy::AppProxy;
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 use crate::platform::{PROGRAM, SOON};
-
-fn told(text: &str) -> String {
-    format!("gitops-runtime: {text}\n")
-}
 
 /// A command that goes on until it is interrupted.
 struct Watching {

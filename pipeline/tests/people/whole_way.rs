@@ -1,7 +1,6 @@
 //! One act the whole way: command line, platform, tunnel, router, app proxy and Argo CD, each but the last a process of its own.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,10 +10,11 @@ use axum::response::{IntoResponse as _, Response};
 use futures::{SinkExt as _, StreamExt as _};
 use loadtest::port;
 use loadtest::process::{Process, Start};
+use loadtest::sim::server::serve;
+use loadtest::sim::{local_client, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
+use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -22,7 +22,6 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use crate::desk::Desk;
 use crate::platform::{PROGRAM, SOON};
 
-const LOOK: Duration = Duration::from_millis(20);
 /// The tunnel of the runtime prod, of the account that a platform of one's own has.
 const HOST_OF_PROD: &str = "default-prod.tunnels.example.com";
 
@@ -30,14 +29,6 @@ type Socket = WebSocketStream<TcpStream>;
 
 /// What Argo CD was asked to change: method and path, and the body.
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
-
-/// Serves `router` on a port of its own.
-async fn serve(router: Router) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    url
-}
 
 /// Argo CD, and an API server that knows nothing: both are asked at one address.
 async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
@@ -117,12 +108,12 @@ impl Way {
         let desk = Desk::signed_in().await;
         let (folder, asked) = (TempDir::new().unwrap(), Asked::default());
         std::fs::write(folder.path().join("argocd-token"), "any").unwrap();
-        let argocd = serve(Router::new().fallback(argocd).with_state(asked.clone())).await;
+        let argocd = serve(Router::new().fallback(argocd).with_state(asked.clone())).await.unwrap();
         let ports = [(); 3].map(|()| port::free().unwrap());
         let [server, router, proxy] = ports;
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let client = local_client().timeout(SOON).build().unwrap();
         let way = (format!("http://127.0.0.1:{server}"), client);
-        let ingress = serve(Router::new().fallback(ingress).with_state(way)).await;
+        let ingress = serve(Router::new().fallback(ingress).with_state(way)).await.unwrap();
         let mut way = Self { desk, folder, asked, roles: Vec::new(), client: None, ports, ingress };
         way.role(
             "app-proxy",
@@ -191,18 +182,13 @@ impl Way {
 
     /// Waits until the app proxy is reached through all of it.
     async fn leads(&self) {
-        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
-        let deadline = Instant::now() + SOON;
-        loop {
+        let client = local_client().timeout(SOON).build().unwrap();
+        let look = async || {
             let asked = client.get(format!("{}/app-proxy/api/readyz", self.ingress)).send().await.unwrap();
-            let said = (asked.status().as_u16(), asked.text().await.unwrap());
-            if said.0 == 200 {
-                return;
-            }
-            let logs: Vec<_> = self.roles.iter().map(|role| role.lines().all()).collect();
-            assert!(Instant::now() < deadline, "{said:?}\n{logs:#?}");
-            sleep(LOOK).await;
-        }
+            let logs: Vec<_> = self.roles.iter().map(|role| role.lines().end()).collect();
+            (asked.status().as_u16(), asked.text().await.unwrap(), logs)
+        };
+        wait_for("the app proxy to be reached", look, |(status, ..)| *status == 200).await;
     }
 
     /// A WebSocket to the app proxy, through tunnel and router.

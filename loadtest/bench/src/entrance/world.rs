@@ -63,7 +63,8 @@ pub(super) struct World {
     http: Client,
     folder: TempDir,
     nats: NatsServer,
-    service: u16,
+    /// Where what visitors are led to is.
+    service: String,
     servers: Backends,
     /// By which clients of tunnels come to them.
     network: Backends,
@@ -78,7 +79,7 @@ impl World {
         for (file, text) in [("tokens", format!("load-test {TOKEN}\n")), ("token", format!("{TOKEN}\n"))] {
             std::fs::write(folder.path().join(file), text).with_context(|| format!("write {file}"))?;
         }
-        let service = serve(Router::new().route(PATH, get(async || ANSWER))).await?.port();
+        let service = serve(Router::new().route(PATH, get(async || ANSWER))).await?;
         let (servers, network) = (Backends::listen().await?, Backends::listen().await?);
         network.add(servers.port);
         let mut world = Self {
@@ -235,10 +236,7 @@ impl World {
                 format!("tunnelClient.to=http://{}", at(self.network.port)),
             ),
             Part::Router => (
-                format!(
-                    "router --listen {listen} --app-proxy-url http://{} --workflows-url=",
-                    at(self.service)
-                ),
+                format!("router --listen {listen} --app-proxy-url {} --workflows-url=", self.service),
                 "router.dns.servers=127.0.0.1:9".to_owned(),
             ),
             Part::Bus => bail!("there is one bus"),

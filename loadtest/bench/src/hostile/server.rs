@@ -25,8 +25,8 @@ impl GitServer {
     /// Begins; it ends with this program. Gives its address.
     pub(super) async fn start(folder: PathBuf) -> anyhow::Result<(Self, String)> {
         let server = Self { folder, asked: Arc::default() };
-        let address = serve(Router::new().fallback(answer).with_state(server.clone())).await?;
-        Ok((server, format!("http://{address}")))
+        let url = serve(Router::new().fallback(answer).with_state(server.clone())).await?;
+        Ok((server, url))
     }
 
     /// The repositories that were asked for since this was asked last, each once.

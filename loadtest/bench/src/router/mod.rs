@@ -111,12 +111,8 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let service = service::start(begun).await?;
     let folder = tempfile::TempDir::new().context("make a folder")?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
-    let args = [
-        "router",
-        &format!("--listen={listen}"),
-        &format!("--app-proxy-url=http://{service}"),
-        "--workflows-url=",
-    ];
+    let args =
+        ["router", &format!("--listen={listen}"), &format!("--app-proxy-url={service}"), "--workflows-url="];
     let settings = [
         "serve.address=127.0.0.1:0",
         "router.accessLog=false",

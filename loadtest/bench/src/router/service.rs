@@ -1,7 +1,6 @@
 //! What is behind the router: answers with so many bytes, counts what it is sent, and tells of an event every half second.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,8 +20,9 @@ const PIECE: usize = 64 << 10;
 /// Between two events.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Starts it; it ends with the program. Each event holds its number and the microseconds from `begun` until it was made.
-pub(super) async fn start(begun: Instant) -> anyhow::Result<SocketAddr> {
+/// Starts it and gives its address; it ends with the program. Each event holds its number and the microseconds from `begun`
+/// until it was made.
+pub(super) async fn start(begun: Instant) -> anyhow::Result<String> {
     let routes = Router::new()
         .route("/app-proxy/bytes/{number}", get(bytes))
         .route("/app-proxy/up", post(up))

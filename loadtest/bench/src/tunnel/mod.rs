@@ -210,6 +210,22 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
     let memory = own.memory.as_ref().context("measure the memory of the tunnel")?;
+    say_memory(memory, form);
+    let Memory { many, slow, reconnects, .. } = memory;
+    let taken = slow.iter().sum::<u64>().saturating_sub(many.iter().sum());
+    let left = reconnects.1.saturating_sub(reconnects.0);
+    let beside = p99(&own.beside) / p99(&own.many);
+    let mut measures = Measures::new("tunnel", !form.is_judged);
+    measures.add([
+        Measure::at_least("MB/s of one stream 100 ms away", own.far / 1e6, FAR_RATE / 1e6),
+        Measure::ratio("p99 beside a slow visitor, over that without", beside, SLOW_RATIO),
+        Measure::memory("what a visitor who does not read takes", taken, SLOW),
+        Measure::memory("what clients who came again left in the server", left, LEFT),
+    ]);
+    Ok(measures.judge())
+}
+
+fn say_memory(memory: &Memory, form: Form) {
     let Memory { alone: before, many, slow, held: after, idle, reconnects } = memory;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     say(&format!(
@@ -244,17 +260,6 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         mib(reconnects.1),
         mib(reconnects.0)
     ));
-    let taken = slow.iter().sum::<u64>().saturating_sub(many.iter().sum());
-    let left = reconnects.1.saturating_sub(reconnects.0);
-    let beside = p99(&own.beside) / p99(&own.many);
-    let mut measures = Measures::new("tunnel", !form.is_judged);
-    measures.add([
-        Measure::at_least("MB/s of one stream 100 ms away", own.far / 1e6, FAR_RATE / 1e6),
-        Measure::ratio("p99 beside a slow visitor, over that without", beside, SLOW_RATIO),
-        Measure::memory("what a visitor who does not read takes", taken, SLOW),
-        Measure::memory("what clients who came again left in the server", left, LEFT),
-    ]);
-    Ok(measures.judge())
 }
 
 fn row(figures: &Figures, direct: &Figures) -> Vec<String> {

@@ -10,7 +10,7 @@ use super::operations::Operation;
 use super::world::{APPLICATION, LOOK, NAMESPACE, World};
 use crate::argocd::{ArgoCd, SyncRequest};
 use crate::git::{BRANCH, Commit};
-use crate::objects::{Patch, Reference};
+use crate::objects::Reference;
 use loadtest_sim::{PATIENCE, until};
 
 const ARGO: &str = "argoproj.io/v1alpha1";
@@ -200,7 +200,7 @@ impl World {
                 let none = json!({"spec": {"paused": way == "resume", "template": {"metadata": {"annotations": {
                     "kubectl.kubernetes.io/restartedAt": null,
                 }}}}});
-                self.objects.patch(&deployment(), &none, Patch::Merge, None).await?;
+                self.objects.patch(&deployment(), &none, None).await?;
             }
             (name, _) if name.ends_with("Rollout") || name == "skipCurrentStep" => {
                 self.rollout_for(name).await?;
@@ -219,7 +219,7 @@ impl World {
                 self.phase(&name, "Running").await?;
                 if operation.name == "resumeWorkflow" {
                     let held = json!({"spec": {"suspend": true}});
-                    self.objects.patch(&workflow(&name), &held, Patch::Merge, None).await?;
+                    self.objects.patch(&workflow(&name), &held, None).await?;
                 }
                 return Ok(name);
             }
@@ -420,7 +420,7 @@ impl World {
     async fn link(&self) -> anyhow::Result<()> {
         let settings = Reference::new("v1", "ConfigMap", Some(ArgoCd::NAMESPACE), "argocd-cm");
         let links = json!({"data": {"application.links": LINKS}});
-        self.objects.patch(&settings, &links, Patch::Merge, None).await?;
+        self.objects.patch(&settings, &links, None).await?;
         self.until("a link that Argo CD shows", async |world: &Self| {
             let path = format!("/api/v1/applications/{APPLICATION}/links?namespace={}", ArgoCd::NAMESPACE);
             let links = world.cluster.argocd.client().get(&path).await?;
@@ -457,7 +457,7 @@ impl World {
         self.rollout_stable().await?;
         if matches!(name, "pauseRollout" | "resumeRollout" | "restartRollout" | "rollbackRollout") {
             let paused = json!({"spec": {"paused": name == "resumeRollout", "restartAt": null}});
-            self.objects.patch(&rollout(), &paused, Patch::Merge, None).await?;
+            self.objects.patch(&rollout(), &paused, None).await?;
             return self
                 .until("a Rollout that is seen as it is", async |world: &Self| {
                     Ok(is_seen(&world.object(&rollout()).await?))
@@ -466,7 +466,7 @@ impl World {
         }
         let turn = self.next().to_string();
         let next = json!({"spec": {"template": {"metadata": {"annotations": {"turn": turn}}}}});
-        self.objects.patch(&rollout(), &next, Patch::Merge, None).await?;
+        self.objects.patch(&rollout(), &next, None).await?;
         self.until("a Rollout that waits at its first pause", async |world: &Self| {
             let found = world.object(&rollout()).await?;
             let waits = found.pointer("/status/pauseConditions").and_then(Value::as_array);
@@ -478,7 +478,7 @@ impl World {
         .await?;
         if name == "retryRollout" {
             let aborted = json!({"status": {"abort": true}});
-            self.objects.patch(&rollout(), &aborted, Patch::Merge, Some("status")).await?;
+            self.objects.patch(&rollout(), &aborted, Some("status")).await?;
             self.until("a Rollout that was aborted", async |world: &Self| {
                 Ok(text(&world.object(&rollout()).await?, "/status/phase") == "Degraded")
             })
@@ -492,14 +492,14 @@ impl World {
         if text(&self.object(&rollout()).await?, TURN).is_empty() {
             self.stable().await?;
             let first = json!({"spec": {"template": {"metadata": {"annotations": {"turn": "0"}}}}});
-            self.objects.patch(&rollout(), &first, Patch::Merge, None).await?;
+            self.objects.patch(&rollout(), &first, None).await?;
         }
         self.stable().await
     }
 
     async fn stable(&self) -> anyhow::Result<()> {
         let free = json!({"spec": {"paused": false}});
-        self.objects.patch(&rollout(), &free, Patch::Merge, None).await?;
+        self.objects.patch(&rollout(), &free, None).await?;
         self.until("a Rollout that is stable", async |world: &Self| {
             let found = world.object(&rollout()).await?;
             let is_seen = is_seen(&found);
@@ -508,7 +508,7 @@ impl World {
             if is_seen && !is_asked && !stable.is_empty() && stable != now {
                 // As Rollouts' own command promotes fully.
                 let full = json!({"status": {"promoteFull": true, "abort": false}});
-                world.objects.patch(&rollout(), &full, Patch::Merge, Some("status")).await?;
+                world.objects.patch(&rollout(), &full, Some("status")).await?;
             }
             Ok(is_seen && stable == now && text(&found, "/status/phase") == "Healthy")
         })

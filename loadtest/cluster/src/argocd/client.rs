@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, StatusCode};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ArgoCd;
@@ -15,39 +14,17 @@ use loadtest_sim::{PATIENCE, local_client};
 const TOLD: usize = 300;
 
 /// What a sync is asked for; all of it may be left out.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default)]
 pub struct SyncRequest {
     /// The revision, else that of the application.
     pub revision: Option<String>,
     /// Whether what is no longer desired is deleted.
     pub prune: bool,
-    /// Whether nothing is changed.
-    pub dry_run: bool,
     /// E.g. `Replace=true`.
     pub sync_options: Vec<String>,
     /// Only these resources (`group`, `kind`, `name`, `namespace`), when any are named.
     pub resources: Vec<Value>,
-    /// `{"apply": {"force": true}}` leaves hooks out, `{"hook": {}}` does not.
-    pub strategy: Option<Value>,
 }
-
-/// The API server's answer to what it does not do; found by downcasting an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The status, e.g. 403.
-    pub status: u16,
-    /// The first of what it says.
-    pub message: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "argo cd answers {}: {}", self.status, self.message)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Calls with the rights of one account. All applications are those of [`ArgoCd::NAMESPACE`].
 #[derive(Clone)]
@@ -85,11 +62,6 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
-    /// The settings that clients may know.
-    pub async fn settings(&self) -> anyhow::Result<Value> {
-        self.get("/api/v1/settings").await
-    }
-
     /// The application; with `refresh` (`normal` or `hard`) it is compared anew first.
     pub async fn application(&self, name: &str, refresh: Option<&str>) -> anyhow::Result<Value> {
         let refresh = refresh.map(|how| format!("&refresh={how}")).unwrap_or_default();
@@ -101,8 +73,7 @@ impl Client {
         let mut body = json!({
             "appNamespace": ArgoCd::NAMESPACE,
             "prune": request.prune,
-            "dryRun": request.dry_run,
-            "strategy": request.strategy.clone().unwrap_or_else(|| json!({ "hook": {} })),
+            "strategy": { "hook": {} },
         });
         if let Some(revision) = &request.revision {
             body["revision"] = json!(revision);
@@ -125,11 +96,6 @@ impl Client {
     /// Ends the running operation.
     pub async fn terminate(&self, name: &str) -> anyhow::Result<()> {
         self.call(Method::DELETE, &of(name, "/operation"), None).await.map(|_| ())
-    }
-
-    /// Asks for the application's deletion; with `cascade` all that it made goes first.
-    pub async fn delete(&self, name: &str, cascade: bool) -> anyhow::Result<()> {
-        self.call(Method::DELETE, &format!("{}&cascade={cascade}", of(name, "")), None).await.map(|_| ())
     }
 
     /// Live and desired states of all resources: `{"items": [...]}`.
@@ -170,9 +136,11 @@ fn of(name: &str, call: &str) -> String {
     format!("/api/v1/applications/{name}{call}?appNamespace={}", ArgoCd::NAMESPACE)
 }
 
-fn refused(status: StatusCode, body: &[u8]) -> Refused {
+/// The first of what it says.
+fn refused(status: StatusCode, body: &[u8]) -> anyhow::Error {
     let said = serde_json::from_slice::<Value>(body).ok();
     let said = said.as_ref().and_then(|said| said.get("message")).and_then(Value::as_str).unwrap_or_default();
     let line = said.lines().next().unwrap_or_default();
-    Refused { status: status.as_u16(), message: line.chars().take(TOLD).collect() }
+    let line: String = line.chars().take(TOLD).collect();
+    anyhow!("argo cd answers {}: {line}", status.as_u16())
 }

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::ArgoCd;
 use super::client::Client;
 use crate::definitions::{define, unchecked};
-use crate::objects::{Objects, Patch, Reference};
+use crate::objects::{Objects, Reference};
 use loadtest_sim::PATIENCE;
 
 const ASK: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub(super) async fn install(client: &kube::Client, objects: &Objects, share: &Pa
     for (name, data) in own() {
         let reference = Reference::new("v1", "ConfigMap", Some(ArgoCd::NAMESPACE), name);
         objects
-            .patch(&reference, &json!({ "data": data }), Patch::Merge, None)
+            .patch(&reference, &json!({ "data": data }), None)
             .await
             .with_context(|| format!("set {name}"))?;
     }

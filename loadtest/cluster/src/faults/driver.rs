@@ -15,7 +15,7 @@ use super::known::Known;
 use crate::Cluster;
 use crate::argocd::{ArgoCd, Client, SyncRequest};
 use crate::git::{Commit, Repository};
-use crate::objects::{Objects, Patch, Propagation, Reference};
+use crate::objects::{Objects, Reference};
 use loadtest_sim::{PATIENCE, until};
 
 /// How long one request may take: a connection to what was killed may hang.
@@ -87,7 +87,7 @@ impl Driver {
             (application(name), json!({"metadata": {"annotations": {REFRESH: "normal"}}}));
         let asked = async || match self.get(&reference).await? {
             None => Ok(()),
-            Some(_) => self.objects.patch(&reference, &patch, Patch::Merge, None).await.map(drop),
+            Some(_) => self.objects.patch(&reference, &patch, None).await.map(drop),
         };
         again("refresh an application", asked).await?;
         let annotations =
@@ -115,7 +115,7 @@ impl Driver {
     pub(super) async fn drift(&self, object: &Reference, patch: &Value) -> anyhow::Result<()> {
         let patched = async || match self.get(object).await? {
             None => Ok(()),
-            Some(_) => self.objects.patch(object, patch, Patch::Merge, None).await.map(drop),
+            Some(_) => self.objects.patch(object, patch, None).await.map(drop),
         };
         again("patch an object", patched).await?;
         self.count();
@@ -135,8 +135,8 @@ impl Driver {
             if object.pointer("/metadata/uid") != Some(&json!(uid)) {
                 return Ok(());
             }
-            self.objects.patch(&reference, &finalizers(cascade), Patch::Merge, None).await?;
-            self.objects.delete(&reference, Propagation::Background).await.map(drop)
+            self.objects.patch(&reference, &finalizers(cascade), None).await?;
+            self.objects.delete(&reference).await.map(drop)
         };
         again("delete an application", deleted).await?;
         self.count();

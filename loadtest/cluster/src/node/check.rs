@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::{BUSYBOX, LOOK, NAME, Namespaces, Network, Node, namespaces, sweep};
 use crate::binaries::Binaries;
 use crate::control::Control;
-use crate::objects::{Objects, Propagation, Reference};
+use crate::objects::{Objects, Reference};
 use crate::progress::Progress;
 use crate::{made, temporary_directory};
 use loadtest_judge::interrupt;
@@ -159,7 +159,7 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         ensure!(claim["status"]["phase"] == "Bound", "the claim is {}", claim["status"]);
         let first = Reference::new("v1", "Pod", Some("default"), "web-0");
         let uid = objects.get(&first).await?.context("find the pod")?["metadata"]["uid"].clone();
-        objects.delete(&first, Propagation::Background).await?;
+        objects.delete(&first).await?;
         // It is ready by the file that the first one was given.
         let is_next = |pod: &Value| pod["metadata"]["uid"] != uid && condition(pod, "Ready") == Some("True");
         ground.pod("web-0", "comes again with its volume", is_next).await?;

@@ -1,4 +1,4 @@
-//! What is said of objects: their names, and how they are patched and deleted.
+//! The names of objects.
 
 use std::fmt;
 
@@ -47,50 +47,6 @@ impl fmt::Display for Reference {
         match namespace {
             Some(namespace) => write!(f, "{api_version} {kind} {namespace}/{name}"),
             None => write!(f, "{api_version} {kind} {name}"),
-        }
-    }
-}
-
-/// How a patch is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Patch {
-    /// JSON merge patch (RFC 7386).
-    #[default]
-    Merge,
-    /// JSON patch (RFC 6902).
-    Json,
-}
-
-impl Patch {
-    pub(super) fn media(self) -> &'static str {
-        match self {
-            Self::Merge => "application/merge-patch+json",
-            Self::Json => "application/json-patch+json",
-        }
-    }
-}
-
-/// What happens to the objects that a deleted object owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Propagation {
-    /// They are deleted afterwards.
-    #[default]
-    Background,
-    /// They are deleted before.
-    Foreground,
-    /// They stay.
-    Orphan,
-}
-
-impl Propagation {
-    /// As the API server calls it.
-    pub(super) fn policy(self) -> &'static str {
-        match self {
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
         }
     }
 }

@@ -125,7 +125,7 @@ impl Late {
             axum::Router::new().fallback(async move |method: Method, uri: axum::http::Uri, body: Bytes| {
                 Json(self.answer(&method, uri.path(), &body))
             });
-        let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap()).parse().unwrap();
+        let url = loadtest_sim::server::serve(router).await.unwrap().parse().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         kube::Client::try_from(kube::Config::new(url)).unwrap()
     }

@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::story::{Ends, Named, Patch, Pods, Step, Until};
-use crate::objects::{Objects, Patch as PatchKind, Propagation, Reference};
+use crate::objects::{Objects, Reference};
 use loadtest_sim::{PATIENCE, until};
 
 /// Between two looks.
@@ -43,7 +43,7 @@ impl Player {
             Step::Resubmit(name) => self.resubmit(name).await,
             Step::Delete(named) => {
                 for object in self.found(named).await? {
-                    self.objects.delete(&reference(&object)?, Propagation::Background).await?;
+                    self.objects.delete(&reference(&object)?).await?;
                 }
                 Ok(())
             }
@@ -58,7 +58,7 @@ impl Player {
         }
         for object in objects {
             let reference = reference(&object)?;
-            self.objects.patch(&reference, merge, PatchKind::Merge, subresource.as_deref()).await?;
+            self.objects.patch(&reference, merge, subresource.as_deref()).await?;
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Player {
         }
         for pod in pods {
             let patch = ended(&pod, *ends);
-            self.objects.patch(&reference(&pod)?, &patch, PatchKind::Merge, Some("status")).await?;
+            self.objects.patch(&reference(&pod)?, &patch, Some("status")).await?;
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Player {
         let workflow = self.one("Workflow", name).await?;
         let pods = Named { kind: "Pod".to_owned(), name: format!("{name}*") };
         for pod in self.found(&pods).await? {
-            self.objects.delete(&reference(&pod)?, Propagation::Background).await?;
+            self.objects.delete(&reference(&pod)?).await?;
         }
         let now = jiff::Timestamp::now().strftime("%FT%TZ").to_string();
         let patch = json!({
@@ -117,7 +117,7 @@ impl Player {
                 "conditions": [{"type": "Completed", "status": "False"}],
             },
         });
-        self.objects.patch(&reference(&workflow)?, &patch, PatchKind::Merge, None).await.map(drop)
+        self.objects.patch(&reference(&workflow)?, &patch, None).await.map(drop)
     }
 
     /// As `argo resubmit` does it, under the name and `-again`.

@@ -75,13 +75,12 @@ impl PlatformSim {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::poll;
     use tokio::time::timeout;
 
     use super::super::{Config, EntityName};
     use super::*;
+    use crate::PATIENCE;
 
     fn report(name: &str) -> Parsed {
         let entity = EntityName { app_namespace: "argocd".into(), app_name: name.into(), resource: None };
@@ -110,7 +109,7 @@ mod tests {
         door.pass(&a, Some(9), None).await;
         assert!(poll!(waits.as_mut()).is_pending(), "the first one alone waits");
         drop(hold);
-        timeout(Duration::from_secs(20), waits).await.expect("it may pass");
+        timeout(PATIENCE, waits).await.expect("it may pass");
 
         let mut first = platform.hold_up(|_| true);
         let _second = platform.hold_up(|_| false);

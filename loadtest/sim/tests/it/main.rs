@@ -12,14 +12,12 @@ mod simulation;
 mod tls;
 mod watches;
 
-use std::time::Duration;
-
-use loadtest_sim::local_client;
+use loadtest_sim::{PATIENCE, local_client};
 use reqwest::{Client, ClientBuilder, Response};
 use serde_json::Value;
 
 fn builder() -> ClientBuilder {
-    local_client().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(300))
+    local_client().redirect(reqwest::redirect::Policy::none()).timeout(PATIENCE)
 }
 
 fn client() -> Client {

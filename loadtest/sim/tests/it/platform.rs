@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::platform::{Config, EntityName, Keep, PlatformSim, ResourceKey, Totals};
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ async fn reports_are_counted_ordered_and_remembered() {
     assert_eq!(post(&platform, &key(4), &application("a", 6)).await, 200);
     assert_eq!(post(&platform, &key(5), &config_map("a", 2)).await, 200);
     assert_eq!(post(&platform, "", &application("b", 1)).await, 200);
-    let totals = platform.wait_until(Duration::from_secs(5), |totals| totals.posts == 7).await.unwrap();
+    let totals = platform.wait_until(PATIENCE, |totals| totals.posts == 7).await.unwrap();
     assert!(totals.bytes > 0);
     assert_eq!(
         Totals { bytes: 0, ..totals },

@@ -1,8 +1,8 @@
 //! A simulated platform before another that stands for a real one: all goes there as it came, and what it acknowledged counts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use loadtest_sim::PATIENCE;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::platform::{Config, Keep, Moment, PlatformSim, Totals};
 use serde_json::{Value, json};
@@ -10,8 +10,6 @@ use tokio::sync::Notify;
 
 use super::client;
 use super::platform::{application, config_map, key, post, start, zip};
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// The one that reports are sent to, and the one behind it, which wants the token.
 async fn both() -> (PlatformSim, PlatformSim) {
@@ -101,6 +99,6 @@ async fn what_is_acknowledged_counts_also_where_its_sender_has_gone() {
         _ = post(&front, &key, &text) => panic!("it is answered after it was received"),
     }
     front.down().await;
-    tokio::time::timeout(SOON, front.settled()).await.unwrap();
+    tokio::time::timeout(PATIENCE, front.settled()).await.unwrap();
     assert_eq!((front.totals().taken, behind.totals().taken), (1, 1));
 }

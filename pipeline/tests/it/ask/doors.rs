@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::{answer, ask, refused, reported};
-use crate::runtime::{PROGRAM, Runtime, replace};
+use crate::runtime::{PROGRAM, Runtime, http_client, replace};
 use crate::told;
 
 const TOKEN: &str = "a-token-of-the-admin-address";
@@ -25,7 +25,7 @@ async fn address(runtime: &Runtime) -> String {
 
 /// Status and text of a request over TCP.
 async fn get(url: &str, headers: &[(reqwest::header::HeaderName, &str)]) -> (u16, String) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     let mut request = client.get(url);
     for (name, value) in headers {
         request = request.header(name, *value);
@@ -238,7 +238,7 @@ async fn bad_requests_are_told_what_is_wrong() {
     let simulation = told::world(|_| {}).await;
     let runtime = Runtime::start(&simulation, &json!({"admin": {"address": "127.0.0.1:0"}})).await;
     let url = address(&runtime).await;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = http_client();
     for (body, status, error) in [
         ("{}", 400, "give applications (`app`), a time (`since`), or both"),
         (

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use reqwest::RequestBuilder;
+use loadtest::sim::local_client;
 use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder};
 use serde_json::json;
 
 use super::{Platform, first_link};
@@ -35,11 +36,68 @@ fn within(file: &Path, canaries: &[Canary]) {
     }
 }
 
+/// One that was never good, and differs in its last letter from one that is.
+fn near(text: &str) -> String {
+    let mut wrong = text.to_owned();
+    let last = wrong.pop();
+    wrong.push(if last == Some('0') { '1' } else { '0' });
+    wrong
+}
+
+/// Requests with a secret in each place that takes one, in every address, and in bodies that are none.
+fn tries(client: &Client, platform: &str, secret: &str) -> Vec<RequestBuilder> {
+    let at = |path: &str| format!("{platform}{path}");
+    let query = json!({"query": "{ me { name } }"});
+    let mut all = Vec::new();
+    for authorization in [secret.to_owned(), format!("Bearer {secret}")] {
+        let post = |path: &str| client.post(at(path)).header("authorization", &authorization);
+        let forward = "/2.0/api/runtimes/eu1/app-proxy/graphql";
+        all.extend(["/2.0/api/graphql", forward].map(|path| post(path).json(&query)));
+        let others = ["/2.0/api/graphql", "/2.0/api/events", "/api/argo-runtime"];
+        all.extend(others.map(|path| post(path).body(secret.to_owned())));
+    }
+    let cookie = format!("session={secret}");
+    all.extend([
+        client.get(at("/applications")).header("cookie", &cookie),
+        client.post(at("/2.0/api/graphql")).header("cookie", &cookie).json(&query),
+        client.get(at(&format!("/healthz?token={secret}"))),
+        client.post(at(&format!("/2.0/api/events?authorization={secret}"))).body("{}"),
+    ]);
+    all
+}
+
+/// None stands in a backup, or in a file of the store.
+async fn stored(platform: &Platform, canaries: &[Canary]) {
+    let backup = platform.folder.path().join("backup.db");
+    platform.command(&["backup", &backup.display().to_string()]).await.unwrap();
+    within(&backup, canaries);
+    let state = platform.folder.path().join("state");
+    let mut files = 0;
+    for entry in std::fs::read_dir(&state).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            within(&path, canaries);
+            files += 1;
+        }
+    }
+    assert!(files >= 2, "{files} files of the store");
+}
+
+/// None stands in the log.
+fn logged(platform: &Platform, canaries: &[Canary]) {
+    for line in platform.runtime().process().lines().all() {
+        for Canary { name, text } in canaries {
+            // The one line that the first link is printed on is for whoever starts it.
+            let is_first = line.starts_with("nobody has an account yet") && *name == "a link of an account";
+            assert!(is_first || !line.contains(text), "{name} stands in the log: {line}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
     let mut platform = Platform::start().await;
-    let client =
-        reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(SOON).build().unwrap();
+    let client = local_client().redirect(Policy::none()).timeout(SOON).build().unwrap();
     let at = |path: &str| format!("{}{path}", platform.url());
     let link = first_link(platform.runtime()).expect("nobody has an account yet");
     let link = link.split_once("token=").expect("a link").1.to_owned();
@@ -57,13 +115,6 @@ async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
     let invited = shown(&post("/settings/users", "name=lin&role=member&teams=").await, "/welcome?token=");
     let invited = invited.split_once("token=").unwrap().1.to_owned();
     assert!(key.len() > 60 && token.len() > 60 && session.len() > 20 && invited.len() > 20);
-    // One that was never good, and differs in its last letter from one that is.
-    let near = |text: &str| {
-        let mut wrong = text.to_owned();
-        let last = wrong.pop();
-        wrong.push(if last == Some('0') { '1' } else { '0' });
-        wrong
-    };
     let all = [
         ("a password", PASSWORD.to_owned()),
         ("the same in a form", PASSWORD.replace(' ', "+")),
@@ -79,53 +130,21 @@ async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
     ];
     let canaries = all.map(|(name, text)| Canary { name, text });
 
-    // Each in each place that takes one, in every address, and in bodies that are none.
-    let mut answers = Vec::new();
-    let mut told = async |asked: RequestBuilder| {
-        let response = asked.send().await.unwrap();
-        let (status, headers) = (response.status(), format!("{:?}", response.headers()));
-        answers.push((status, headers, response.text().await.unwrap()));
-    };
-    let query = json!({"query": "{ me { name } }"});
-    for secret in [&key, &near(&key), &token, &near(&token), &session, &near(&session)] {
-        for authorization in [secret.clone(), format!("Bearer {secret}")] {
-            told(client.post(at("/2.0/api/graphql")).header("authorization", &authorization).json(&query))
-                .await;
-            told(
-                client
-                    .post(at("/2.0/api/graphql"))
-                    .header("authorization", &authorization)
-                    .body(secret.clone()),
-            )
-            .await;
-            told(
-                client
-                    .post(at("/2.0/api/events"))
-                    .header("authorization", &authorization)
-                    .body(secret.clone()),
-            )
-            .await;
-            told(
-                client
-                    .post(at("/api/argo-runtime"))
-                    .header("authorization", &authorization)
-                    .body(secret.clone()),
-            )
-            .await;
-            let forward = "/2.0/api/runtimes/eu1/app-proxy/graphql";
-            told(client.post(at(forward)).header("authorization", &authorization).json(&query)).await;
-        }
-        let cookie = format!("session={secret}");
-        told(client.get(at("/applications")).header("cookie", &cookie)).await;
-        told(client.post(at("/2.0/api/graphql")).header("cookie", &cookie).json(&query)).await;
-        told(client.get(at(&format!("/healthz?token={secret}")))).await;
-        told(client.post(at(&format!("/2.0/api/events?authorization={secret}"))).body("{}")).await;
-    }
+    let secrets = [&key, &token, &session].map(|text| [text.clone(), near(text)]);
+    let secrets = secrets.iter().flatten();
+    let mut asked: Vec<RequestBuilder> =
+        secrets.flat_map(|secret| tries(&client, &platform.url(), secret)).collect();
     for password in [PASSWORD, WRONG] {
         let form = format!("name=lin&password={}", password.replace(' ', "+"));
-        told(client.post(at("/sign-in")).body(form)).await;
+        asked.push(client.post(at("/sign-in")).body(form));
     }
-    told(client.post(at("/welcome")).body(form)).await;
+    asked.push(client.post(at("/welcome")).body(form));
+    let mut answers = Vec::new();
+    for one in asked {
+        let response = one.send().await.unwrap();
+        let (status, headers) = (response.status(), format!("{:?}", response.headers()));
+        answers.push((status, headers, response.text().await.unwrap()));
+    }
     let (refused, taken): (Vec<_>, Vec<_>) =
         answers.iter().partition(|(status, ..)| status.is_client_error());
     assert!(refused.len() > 50 && taken.len() > 5, "{} and {}", refused.len(), taken.len());
@@ -145,26 +164,8 @@ async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
         }
     }
 
-    let backup = platform.folder.path().join("backup.db");
-    platform.command(&["backup", &backup.display().to_string()]).await.unwrap();
-    within(&backup, &canaries);
-    let state = platform.folder.path().join("state");
-    let mut files = 0;
-    for entry in std::fs::read_dir(&state).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            within(&path, &canaries);
-            files += 1;
-        }
-    }
-    assert!(files >= 2, "{files} files of the store");
-    for line in platform.runtime().process().lines().all() {
-        for Canary { name, text } in &canaries {
-            // The one line that the first link is printed on is for whoever starts it.
-            let is_first = line.starts_with("nobody has an account yet") && *name == "a link of an account";
-            assert!(is_first || !line.contains(text), "{name} stands in the log: {line}");
-        }
-    }
+    stored(&platform, &canaries).await;
+    logged(&platform, &canaries);
     platform.silent_of_tokens();
     platform.runtime.take().unwrap().stop().await;
 }

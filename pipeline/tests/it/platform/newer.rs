@@ -7,8 +7,7 @@ use loadtest::sim::postgres::PostgresServer;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::client;
-use crate::runtime::PROGRAM;
+use crate::runtime::{PROGRAM, http_client};
 
 #[tokio::test]
 async fn a_platform_beside_a_newer_one_lives_and_is_not_ready() {
@@ -18,7 +17,7 @@ async fn a_platform_beside_a_newer_one_lives_and_is_not_ready() {
     let url = format!("platformServer.store.postgresUrlFile={}", url.display());
     let settings = vec!["serve.metricsAddress=".to_owned(), url];
     let platform = PlatformProcess::with(Path::new(PROGRAM), folder.path(), settings).await.unwrap();
-    let (client, token) = (client(), platform.token("prod").await.unwrap());
+    let (client, token) = (http_client(), platform.token("prod").await.unwrap());
     let page = async |path: &str| {
         let answer = client.get(format!("{}{path}", platform.url())).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use loadtest::sim::local_client;
 use loadtest::sim::people::Admin;
 use reqwest::Response;
 use serde_json::json;
@@ -40,8 +41,7 @@ async fn sigterm_ends_the_streams_of_browsers_and_of_programs_at_once() {
     platform.up_with("unlimited", &[GRACE]).await;
     let link = first_link(platform.runtime()).expect("nobody has an account yet");
     // A stream lasts for longer than an answer may take: there is no limit.
-    let browser = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    let browser = browser.build().unwrap();
+    let browser = local_client().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let admin = Admin::first(&browser, &platform.url(), &link).await.unwrap();
     let session = admin.0.session().expect("somebody with a session").to_owned();
     let mut streams = Vec::new();

@@ -3,14 +3,14 @@
 use async_nats::jetstream::stream::{self, Stream};
 use loadtest::nats::NatsServer;
 use loadtest::process::Start;
-use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
+use loadtest::sim::{Simulation, wait_for};
 use pipeline_core::Key;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::{launch, named, put, rests, rollout, sent, world};
-use crate::runtime::{LOOK, PROGRAM, SOON, eventually, start};
+use crate::runtime::{PROGRAM, SOON, eventually, start};
 
 /// A stream that takes what the route publishes; whoever reads it connects anew when the server was away.
 async fn stream(server: &NatsServer) -> Stream {
@@ -18,15 +18,8 @@ async fn stream(server: &NatsServer) -> Stream {
     let context = async_nats::jetstream::new(options.connect(server.url()).await.unwrap());
     let subjects = vec!["delivery.>".to_owned()];
     let wanted = stream::Config { name: "DELIVERY".to_owned(), subjects, ..stream::Config::default() };
-    let make = async {
-        loop {
-            match context.get_or_create_stream(wanted.clone()).await {
-                Ok(stream) => return stream,
-                Err(_) => sleep(LOOK).await,
-            }
-        }
-    };
-    timeout(SOON, make).await.unwrap()
+    let make = async || context.get_or_create_stream(wanted.clone()).await;
+    wait_for("a stream", make, Result::is_ok).await.unwrap()
 }
 
 /// Subject and object of each message, in order.
@@ -43,16 +36,10 @@ async fn stored(stream: &Stream) -> Vec<(String, Value)> {
 
 /// Waits until so many messages are stored.
 async fn holds(stream: &Stream, messages: usize) -> Vec<(String, Value)> {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let all = stored(stream).await;
-        if all.len() >= messages {
-            assert_eq!(all.len(), messages, "{all:#?}");
-            return all;
-        }
-        assert!(Instant::now() < deadline, "waited for {messages} messages in vain: {}", all.len());
-        sleep(LOOK).await;
-    }
+    let what = format!("{messages} messages");
+    let all = wait_for(&what, async || stored(stream).await, |all| all.len() >= messages).await;
+    assert_eq!(all.len(), messages, "{all:#?}");
+    all
 }
 
 fn resources(sink: &Value) -> Value {

@@ -76,7 +76,7 @@ impl World {
 
     async fn serve(&self) -> String {
         let router = Router::new().fallback(answer).with_state(self.clone());
-        format!("http://{}", loadtest_sim::server::serve(router).await.unwrap())
+        loadtest_sim::server::serve(router).await.unwrap()
     }
 }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use serde::Serialize;
 use stages_git::application::{Application, applications};
 use stages_git::manifests::manifests;
-use stages_git::walk::{Asked, Change, WalkLimits};
+use stages_git::walk::{Change, WalkLimits, WalkRequest};
 use stages_git::{Address, Commit, GitRepository, Paths};
 
 use crate::cli::{ApplicationsArgs, ChangedArgs, CommitsArgs, GitArgs, GitCommand, ManifestsArgs, print};
@@ -138,7 +138,7 @@ fn commits(given: &CommitsArgs, variables: &Variables) -> anyhow::Result<ExitCod
             }
             if !paths.is_empty() {
                 names.push(application.id());
-                asked.push(Asked { to, since, paths });
+                asked.push(WalkRequest { to, since, paths });
             }
         }
         if names.is_empty() {
@@ -148,7 +148,7 @@ fn commits(given: &CommitsArgs, variables: &Variables) -> anyhow::Result<ExitCod
         }
     } else {
         names.push(given.paths.join(" "));
-        asked.push(Asked { to, since, paths: given.paths.clone().into() });
+        asked.push(WalkRequest { to, since, paths: given.paths.clone().into() });
     }
     let limits = WalkLimits { changes: usize::from(given.limit), ..WalkLimits::default() };
     let found = repository.changes(&asked, limits)?;
@@ -218,7 +218,7 @@ fn changed(given: &ChangedArgs, variables: &Variables) -> anyhow::Result<ExitCod
             elsewhere += 1;
         } else {
             names.push(application.id());
-            asked.push(Asked { to: head, since: Some(base), paths });
+            asked.push(WalkRequest { to: head, since: Some(base), paths });
         }
     }
     if names.is_empty() {
@@ -228,7 +228,7 @@ fn changed(given: &ChangedArgs, variables: &Variables) -> anyhow::Result<ExitCod
     let differing = repository.differing(from, head, &paths)?;
     let (touched, rest): (Vec<_>, Vec<_>) =
         names.into_iter().zip(asked).zip(differing).partition(|(_, differing)| differing.is_some());
-    let wanted: Vec<Asked> = touched.iter().map(|((_, asked), _)| asked.clone()).collect();
+    let wanted: Vec<WalkRequest> = touched.iter().map(|((_, asked), _)| asked.clone()).collect();
     let found = repository.changes(&wanted, WalkLimits { changes: 20, ..WalkLimits::default() })?;
     let mut shown = ShownChanges {
         base: base.to_string(),

@@ -75,7 +75,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(quiet(ground, &second, 2, Duration::ZERO).await?);
     wrong.extend(neighbour.follow(ground).await?);
 
-    client.delete(OWN, true).await?;
+    client.delete(OWN).await?;
     let kept = |line: &str| {
         let claim = line.strip_prefix(&format!("PersistentVolumeClaim {OWN}/"));
         // Those of a StatefulSet are kept by Kubernetes.

@@ -98,6 +98,11 @@ impl Client {
         self.call(Method::DELETE, &of(name, "/operation"), None).await.map(|_| ())
     }
 
+    /// Asks for the application's deletion; all that it made goes first.
+    pub async fn delete(&self, name: &str) -> anyhow::Result<()> {
+        self.call(Method::DELETE, &format!("{}&cascade=true", of(name, "")), None).await.map(|_| ())
+    }
+
     /// Live and desired states of all resources: `{"items": [...]}`.
     pub async fn managed_resources(&self, name: &str) -> anyhow::Result<Value> {
         self.get(&of(name, "/managed-resources")).await

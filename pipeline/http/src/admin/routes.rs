@@ -253,7 +253,8 @@ async fn replay(
     let answering = routes.answering.clone();
     let (keys, mut replayed) = on_a_thread(move || {
         let keys = keys.iter().map(|key| answering.in_full(key.kind(), key.namespace(), key.name()));
-        Ok(answering.choose(keys.collect::<Result<_, Refusal>>()?, since))
+        let keys = keys.collect::<Result<_, Refusal>>()?;
+        Ok::<_, Refusal>(answering.choose(keys, since))
     })
     .await??;
     let of = keys.len();

@@ -114,7 +114,7 @@ async fn who_waits_beside_a_newer_client_is_served_once_that_is_gone_and_others_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_client_whose_service_is_away_takes_nothing_over() {
-    let (world, service, client) = World::served().await;
+    let (world, _service, client) = World::served().await;
     // Bound, so that nobody else is given the port, and not listening.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -41,8 +41,9 @@ pub(crate) fn event(object: &Value, at: &str) -> Value {
 /// Kind, version and sync of each entry of the timeline of `shop`, the oldest first, and which is the state.
 async fn told(platform: &Platform) -> Vec<(String, i64, Option<String>, bool)> {
     let all = platform.timeline(("argocd", "shop")).await;
-    let kind =
-        |resource: Option<stages_platform_store::Resource>| resource.map_or("app".to_owned(), |it| it.kind);
+    let kind = |resource: Option<stages_platform_store::ResourceName>| {
+        resource.map_or("app".to_owned(), |it| it.kind)
+    };
     let one = all.into_iter().rev();
     one.map(|one| (kind(one.resource), one.version.unwrap_or(-1), one.sync, one.current)).collect()
 }

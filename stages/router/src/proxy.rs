@@ -136,7 +136,7 @@ impl Proxy {
         let host = head::host(&head);
         let named = host.as_ref().ok().and_then(Option::as_deref);
         let client = forward(&mut head.headers, arrival, named, &self.trusted);
-        let idle = self.behind(route).map_or(self.events.limits, |behind| behind.limits).idle;
+        let idle = self.backend(route).map_or(self.events.limits, |backend| backend.limits).idle;
         let flow = Flow::new(idle);
         let path = access::shown(head.uri.path());
         let (method, version) = (head.method.clone(), head.version);
@@ -213,7 +213,7 @@ impl Proxy {
         response
     }
 
-    fn behind(&self, route: Route) -> Option<&Backend> {
+    fn backend(&self, route: Route) -> Option<&Backend> {
         match route {
             Route::AppProxy => self.app_proxy.as_ref(),
             Route::Workflows => self.workflows.as_ref(),
@@ -245,16 +245,16 @@ impl Proxy {
             }
             found => found,
         };
-        let behind = self.behind(exchange.route).ok_or(Refusal::Nowhere)?;
-        let limits = behind.limits;
+        let backend = self.backend(exchange.route).ok_or(Refusal::Nowhere)?;
+        let limits = backend.limits;
         if size > limits.headers {
             return Err(Refusal::Headers(limits.headers));
         }
         if body.size_hint().lower() > limits.body {
             return Err(Refusal::Body(limits.body));
         }
-        exchange.hold(behind.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?);
-        let (upstream, below) = self.target(&found, &seen, behind)?;
+        exchange.hold(backend.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?);
+        let (upstream, below) = self.target(&found, &seen, backend)?;
         let wanted = match exchange.route {
             Route::AppProxy => head::upgrade(&head, !body.is_end_stream())?,
             _ => None,
@@ -310,7 +310,7 @@ impl Proxy {
         let place = self.probes.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
         match asked {
             Probe::Hop => {
-                let state = async |behind: &Option<Backend>| match behind
+                let state = async |backend: &Option<Backend>| match backend
                     .as_ref()
                     .and_then(|it| it.upstream.as_ref())
                 {

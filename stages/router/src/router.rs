@@ -98,14 +98,14 @@ impl RouterConfig {
 
     fn proxy(&self, registry: &Registry) -> Result<Proxy, BuildError> {
         let of = |proxied: &Option<Proxied>, route| {
-            let behind = |proxied: &Proxied| Ok(behind(Some(Upstream::new(proxied)?), proxied.limits));
-            let behind = proxied.as_ref().map(behind).transpose();
-            behind.map_err(|source| BuildError::Upstream { route, source })
+            let backend = |proxied: &Proxied| Ok(backend(Some(Upstream::new(proxied)?), proxied.limits));
+            let backend = proxied.as_ref().map(backend).transpose();
+            backend.map_err(|source| BuildError::Upstream { route, source })
         };
         Ok(Proxy {
             app_proxy: of(&self.app_proxy, "/app-proxy")?,
             workflows: of(&self.workflows, "/workflows/")?,
-            events: behind(None, self.webhooks.limits),
+            events: backend(None, self.webhooks.limits),
             webhooks: self.webhooks.clone(),
             cors_origin: HeaderValue::from_str(&self.cors_origin).map_err(|_| BuildError::Origin)?,
             trusted: self.trusted.clone(),
@@ -123,7 +123,7 @@ impl RouterConfig {
     }
 }
 
-fn behind(upstream: Option<Upstream>, limits: Limits) -> Backend {
+fn backend(upstream: Option<Upstream>, limits: Limits) -> Backend {
     let places = Arc::new(Semaphore::new(limits.requests.min(Semaphore::MAX_PERMITS)));
     Backend { upstream, limits, places }
 }

@@ -130,8 +130,8 @@ impl FoundRollout {
         way: &AppProxyArgs,
         environment: &Environment,
     ) -> Result<Self, RemoteError> {
-        let app = AppConnection::find(&args.named, way, environment).await?;
-        let AppConnection { proxy, name: app, .. } = app;
+        let AppConnection { proxy, name: app, .. } =
+            AppConnection::find(&args.named, way, environment).await?;
         let is_rollout = |one: &Node| one.kind == "Rollout" && one.group.as_deref() == Some("argoproj.io");
         let mut all = proxy.tree(&app).await?;
         all.retain(is_rollout);

@@ -192,11 +192,20 @@ fn mode(layers: &mut Layers, variables: &Variables) {
     layers.ignored.push(Ignored { name: MODE.to_owned(), why });
 }
 
-/// A runtime that has rights in its own namespace alone: objects elsewhere would be refused, and with them all of the kind.
+/// A runtime that has rights in its own namespace alone: objects elsewhere would be refused, and with them all of the kind. A file
+/// that says where they are knows better: the variable says nothing of further namespaces that rights were given in.
 fn namespaced(layers: &mut Layers, variables: &Variables) {
     const NAMESPACED: &str = "IS_NAMESPACED_RUNTIME";
-    if set(variables, NAMESPACED).is_some_and(|is| is.eq_ignore_ascii_case("true")) {
-        lay(layers, "resources.namespaces", "", NAMESPACED);
+    const NAMESPACES: &str = "resources.namespaces";
+    if !set(variables, NAMESPACED).is_some_and(|is| is.eq_ignore_ascii_case("true")) {
+        return;
+    }
+    let setting = Catalogue::get().setting(NAMESPACES);
+    if setting.is_some_and(|setting| matches!(layers.value(setting).1, Origin::File(_))) {
+        let why = "resources.namespaces of the file says what is watched";
+        layers.ignored.push(Ignored { name: NAMESPACED.to_owned(), why });
+    } else {
+        lay(layers, NAMESPACES, "", NAMESPACED);
     }
 }
 

@@ -135,6 +135,18 @@ fn a_runtime_of_one_namespace_has_its_objects_reported_alone() {
 }
 
 #[test]
+fn a_file_that_names_namespaces_is_kept_to_by_a_runtime_of_one() {
+    let mut layers = Layers::default();
+    let file = Origin::File("config.yaml".to_owned());
+    layers.lay(serde_json::json!({"resources": {"namespaces": ["team-a"]}}), "", &file);
+    incumbent(&mut layers, &variables(&[("IS_NAMESPACED_RUNTIME", "true")]));
+    assert!(layers.problems.is_empty(), "{}", layers.problems);
+    assert_eq!(value(&layers, "resources.namespaces"), (r#"["team-a"]"#.to_owned(), file));
+    let ignored: Vec<&str> = layers.ignored.iter().map(|ignored| ignored.name.as_str()).collect();
+    assert_eq!(ignored, ["IS_NAMESPACED_RUNTIME"]);
+}
+
+#[test]
 fn bad_values_are_told_with_the_variable_and_never_with_a_secret() {
     let first = |name: &str, text: &str| {
         let problems = laid(&[(name, text)]).problems.to_string();

@@ -66,6 +66,10 @@ impl Presented<'_> {
         let verified = own.verify_for_usage(&[], &[], &[], self.now, KeyUsage::server_auth(), None, None);
         matches!(verified, Err(webpki::Error::CaUsedAsEndEntity))
     }
+
+    fn verify_name(&self) -> Result<(), Error> {
+        verify_server_name(&ParsedCertificate::try_from(self.own)?, self.name)
+    }
 }
 
 /// Whether a server is trusted.
@@ -106,10 +110,24 @@ impl ServerVerifier {
         Ok(Self::with_given(given, inner))
     }
 
+    /// Trusts those that are read at each handshake, and nobody else. One that cannot be used keeps out whom an authority is to vouch
+    /// for, and nobody whose own certificate was given.
+    pub fn reading(
+        read: impl Fn() -> Result<Vec<CertificateDer<'static>>, Error> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Self::by(move |presented| {
+            let given = read()?;
+            if presented.is_given_authority(&given) {
+                return presented.verify_name();
+            }
+            Self::alone(given)?.verify(presented)
+        })
+    }
+
     fn with_given(given: Vec<CertificateDer<'static>>, inner: Arc<dyn ServerCertVerifier>) -> Arc<Self> {
         Self::by(move |presented| {
             if presented.is_given_authority(&given) {
-                return verify_server_name(&ParsedCertificate::try_from(presented.own)?, presented.name);
+                return presented.verify_name();
             }
             presented.verify_by(&*inner)
         })

@@ -107,7 +107,10 @@ impl Config {
                 body.app_label_key,
                 "app.kubernetes.io/instance",
             ),
-            installation_id: body.installation_id,
+            // One that has none says nothing of it, and neither does one that cannot say it.
+            installation_id: body
+                .installation_id
+                .or_else(|| says_installation(version.as_deref()).then(String::new)),
             namespace: text(&self.namespace, body.controller_namespace, "argocd"),
             version,
             raw_manifests: Mutex::default(),
@@ -177,9 +180,7 @@ impl SettingsWatch {
     /// cannot be read.
     pub async fn look(&self) -> Result<(), HttpError> {
         let calls = CallBudget::until(Instant::now() + LOOK);
-        let mut body: SettingsBody = self.read("/api/v1/settings", &calls).await?;
-        // An Argo CD that has none says nothing of it.
-        body.installation_id = Some(body.installation_id.unwrap_or_default());
+        let body: SettingsBody = self.read("/api/v1/settings", &calls).await?;
         let version = match self.read::<VersionBody>("/api/version", &calls).await {
             Ok(body) => body.version,
             Err(error) => {
@@ -233,11 +234,24 @@ struct VersionBody {
 
 /// What Argo CD does when `argocd-cm` does not say: annotations from version 3 on, labels before.
 fn default_method(version: Option<&str>) -> TrackingMethod {
-    let major = version
-        .and_then(|version| version.trim_start_matches('v').split('.').next())
-        .and_then(|major| major.parse::<u32>().ok());
-    match major {
-        Some(major) if major < 3 => TrackingMethod::Label,
+    match numbers(version) {
+        (Some(major), _) if major < 3 => TrackingMethod::Label,
         _ => TrackingMethod::Annotation,
     }
+}
+
+/// Whether an Argo CD that has an installation id says so. Earlier ones mark what they make by it as well.
+fn says_installation(version: Option<&str>) -> bool {
+    match numbers(version) {
+        (Some(3), Some(minor)) => minor >= 2,
+        (Some(major), _) => major > 3,
+        _ => false,
+    }
+}
+
+/// The first two numbers of a version.
+fn numbers(version: Option<&str>) -> (Option<u32>, Option<u32>) {
+    let mut numbers = version.unwrap_or_default().trim_start_matches('v').split('.');
+    let mut next = || numbers.next().and_then(|number| number.parse().ok());
+    (next(), next())
 }

@@ -56,7 +56,7 @@ pub struct Settings {
     /// `application.instanceLabelKey`; `app.kubernetes.io/instance` unless set.
     pub instance_label_key: String,
     /// `installationID`, empty where this Argo CD has none: what it made bears it beside the tracking id, and what another one made
-    /// does not. `None` while it is not known.
+    /// does not. `None` while it is not known, and of an Argo CD that does not say it.
     pub installation_id: Option<String>,
     /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::FetchPlan::learned).
     pub raw_manifests: RawManifests,

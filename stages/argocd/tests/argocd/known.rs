@@ -95,9 +95,18 @@ async fn what_is_overridden_is_known_without_a_look() {
 }
 
 #[tokio::test]
-async fn an_argo_cd_that_says_no_installation_has_none() {
-    for (settings, expected) in [(r#"{"installationID":"tenant"}"#, "tenant"), ("{}", "")] {
-        let server = server(settings, "").await;
+async fn an_argo_cd_that_says_no_installation_has_none_if_it_would_say_it() {
+    let version = |number: &str| -> &'static str { format!(r#"{{"Version":"{number}"}}"#).leak() };
+    for (settings, version, expected) in [
+        (r#"{"installationID":"tenant"}"#, version("v3.2.0"), Some("tenant")),
+        ("{}", version("v3.2.0+66b2f30"), Some("")),
+        ("{}", version("v4.0.0"), Some("")),
+        // What these make bears it as well.
+        ("{}", version("v3.1.9"), None),
+        ("{}", version("v2.14.20"), None),
+        ("{}", version("unknown"), None),
+    ] {
+        let server = server(settings, version).await;
         let config = Config {
             tracking_method: Some(TrackingMethod::Annotation),
             instance_label_key: Some("mine".to_owned()),
@@ -107,7 +116,7 @@ async fn an_argo_cd_that_says_no_installation_has_none() {
         let known = || current.borrow().as_ref().unwrap().settings().installation_id;
         assert_eq!(known(), None, "nothing was said yet");
         watch.look().await.unwrap();
-        assert_eq!(known().as_deref(), Some(expected));
+        assert_eq!(known().as_deref(), expected, "{settings} {version}");
     }
 }
 

@@ -441,6 +441,18 @@ async fn a_server_is_trusted_whose_own_certificate_was_given_as_its_authority_an
 }
 
 #[tokio::test]
+async fn a_server_whose_own_certificate_was_given_is_trusted_though_another_given_one_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = own_authority(folder.path(), "server");
+    let (given, all) = (std::fs::read_to_string(&certificate).unwrap(), folder.path().join("all.pem"));
+    let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    std::fs::write(&all, format!("{unusable}{given}")).unwrap();
+    let server = Server::with(&format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}"));
+    let tls = Some(Tls { ca: Some(all), identity: None });
+    usable(&connected(Config { tls, ..config(&server) }).await).await;
+}
+
+#[tokio::test]
 async fn a_server_that_says_its_first_word_in_tls_is_spoken_to_so_and_reconnected_to_so() {
     let folder = certificates();
     let file = |name: &str| folder.path().join(name);

@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep};
 use crate::runtime::{Runtime, SOON, ensure};
 
 /// How a replay goes.
-#[derive(Default)]
 struct Play {
     /// So many times as fast as it was recorded; at once when 0.
     speed: f64,
@@ -26,6 +25,12 @@ struct Play {
     /// An application whose whole life passed while its first report waited need not be known: what was never
     /// reported needs no deletion.
     unseen_lives: bool,
+}
+
+impl Default for Play {
+    fn default() -> Self {
+        Self { speed: 0.0, settings: json!({}), flaky: false, unseen_lives: false }
+    }
 }
 
 /// Ways to fail, some of which are noticed by the program alone.

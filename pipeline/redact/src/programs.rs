@@ -393,7 +393,7 @@ impl Arguments {
             self.next = Some(Next::Cookie);
         } else if self.makes && BEHIND.contains(&text) {
             self.next = Some(Next::Behind);
-        } else if text == "--key" {
+        } else if text == "--key" || text == "-k" && !self.other {
             self.next = Some(Next::Key);
         } else if PAIRS.contains(&text) {
             self.next = Some(Next::Pair(':'));

@@ -207,9 +207,9 @@ pub(super) static ACTS: Words =
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
-         => - – — into a default updated reset will back again should initial temporary using use it it's rotate \
+         => - – — into a default string updated reset will back again should initial temporary using use it it's rotate \
          rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde gewijzigd naar nieuw nieuwe has been neu neue neues der \
-         den dem des das est es é nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
+         den dem des das est es é è nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
          actualizada para",
     )
 });

@@ -134,7 +134,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          enabledby stdin fd env envvar envvars var variable variables command cmd script template schema status \
          state ready check checks exporter proxy gateway agent sidecar job cronjob schedule image repository tag \
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
-         parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
+         parser alg serializer minimum maximum total consumed remaining generation filename filenames encoding present minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
          docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \

@@ -195,7 +195,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          but so however though although once during against about raise raises return returns throw throws show shows \
          hide hides trim trims trimmed strip strips stripped mask masks masked \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
-         variables debe debes deve devem moet moeten doit doivent musi muss müssen darf",
+         variables debe debes deve devem moet moeten doit doivent musi muss müssen darf siehe steht liegt voir",
     )
 });
 

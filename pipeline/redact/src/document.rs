@@ -254,6 +254,7 @@ impl Walk<'_> {
             && names::suspicious(text.as_bytes())
             && !packed::is_encoded(text)
             && !prose::is_message(text)
+            && !is_assigned(text)
         {
             return match self.nested_text(text, depth) {
                 Ok(new) => owned(new),
@@ -399,6 +400,21 @@ fn fences(text: &str) -> Vec<Range<usize>> {
     }
     parts.push(from..at);
     parts
+}
+
+/// Whether a text is settings that read as YAML by chance, their braces as its own: `general: {`, and below it `secret = "x"`.
+fn is_assigned(text: &str) -> bool {
+    let assigns = |line: &str| {
+        line.trim_start().split_once('=').is_some_and(|(name, _)| {
+            let name = name.trim_end();
+            !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        })
+    };
+    let opens =
+        |line: &str| line.trim_end().strip_suffix('{').is_some_and(|head| head.trim_end().ends_with(':'));
+    text.contains('{')
+        && text.lines().zip(text.lines().skip(1)).any(|(line, next)| opens(line) && assigns(next))
 }
 
 /// Whether a text is Markdown with blocks of code.

@@ -133,8 +133,19 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(&packed).or_else(|_| URL_SAFE.decode(&packed)).ok()
 }
 
+/// What is written in hexadecimal digits, as `xxd -p` does it, where it can be read.
+fn hexadecimal(text: &str) -> Option<String> {
+    let text = text.trim();
+    let digits = text.len() >= LEAST && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let inner = String::from_utf8(digits.then(|| hex::decode(text).ok())??).ok()?;
+    is_readable(&inner).then_some(inner)
+}
+
 /// Unpacks `text`, of which at most `left` bytes may still be unpacked.
 pub(super) fn unpack(text: &str, left: &mut usize) -> Packed {
+    if let Some(inner) = hexadecimal(text) {
+        return Packed::Text(inner);
+    }
     if !is_encoded(text) || !begins(text) {
         return Packed::No;
     }

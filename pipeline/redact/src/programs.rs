@@ -1,7 +1,6 @@
 //! Programs that take secrets as arguments under names that do not say so, as data; and the reading of their
 //! arguments, in a list or in a line.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -126,15 +125,17 @@ enum Next {
 }
 
 /// The names of programs by their first letter, each with the program's place in the table.
-static NAMES: LazyLock<HashMap<u8, Vec<(usize, &str)>>> = LazyLock::new(|| {
-    let mut names: HashMap<u8, Vec<(usize, &str)>> = HashMap::new();
-    for (number, program) in PROGRAMS.iter().enumerate() {
-        for name in program.names {
-            let first = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-            names.entry(first).or_default().push((number, *name));
-        }
-    }
-    names
+static NAMES: LazyLock<[Vec<(usize, &str)>; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|first| {
+        let programs = PROGRAMS.iter().enumerate();
+        let names =
+            programs.flat_map(|(number, program)| program.names.iter().map(move |name| (number, *name)));
+        names
+            .filter(|(_, name)| {
+                name.bytes().next().map(|byte| usize::from(byte.to_ascii_lowercase())) == Some(first)
+            })
+            .collect()
+    })
 });
 
 impl Arguments {
@@ -143,10 +144,9 @@ impl Arguments {
         if name.contains('=') {
             return;
         }
-        let name = name.rsplit('/').next().unwrap_or(name);
-        let name = name.split([':', '@']).next().unwrap_or(name);
+        let name = base(name).split([':', '@']).next().unwrap_or(name);
         let Some(first) = name.as_bytes().first().map(u8::to_ascii_lowercase) else { return };
-        for (number, known) in NAMES.get(&first).into_iter().flatten() {
+        for (number, known) in NAMES.get(usize::from(first)).into_iter().flatten() {
             if name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
                 && (known.len() > 4 || name.len() == known.len() || matches!(*known, "snmp"))
             {
@@ -235,8 +235,7 @@ impl Arguments {
             self.program(text);
             self.word(text);
             self.key(text);
-            let program = text.rsplit('/').next().unwrap_or(text);
-            self.other = self.other || OTHERS.contains(&program);
+            self.other = self.other || OTHERS.contains(&base(text));
             let made = self.users && matches!(text, "create" | "add" | "update");
             self.users = matches!(text, "user" | "users" | "account");
             self.makes = self.makes || made || USERS.contains(&text);
@@ -394,7 +393,7 @@ impl Arguments {
             self.next = Some(Next::Cookie);
         } else if self.makes && BEHIND.contains(&text) {
             self.next = Some(Next::Behind);
-        } else if text == "--key" {
+        } else if text == "--key" || text == "-k" && !self.other {
             self.next = Some(Next::Key);
         } else if PAIRS.contains(&text) {
             self.next = Some(Next::Pair(':'));
@@ -443,6 +442,11 @@ impl Arguments {
         });
         numbers.filter_map(|number| PROGRAMS.get(number).map(|program| (number, program)))
     }
+}
+
+/// The last part of a path.
+fn base(text: &str) -> &str {
+    text.bytes().rposition(|byte| byte == b'/').and_then(|at| text.get(at + 1..)).unwrap_or(text)
 }
 
 /// The password of `user/password@address`.
@@ -505,7 +509,9 @@ impl<'t> Words<'t> {
 impl<'t> Words<'t> {
     /// Where the word from `start` to `stop` ends when a template that it opens closes behind it.
     fn filled(&self, start: usize, stop: usize) -> usize {
-        let opens = self.text.get(start..stop).and_then(|word| word.rfind("{{")).map(|at| start + at);
+        // Few words hold a brace, which is cheaper to tell than two of them.
+        let word = self.text.get(start..stop).filter(|word| word.contains('{'));
+        let opens = word.and_then(|word| word.rfind("{{")).map(|at| start + at);
         let Some(at) = opens.filter(|at| self.text.get(*at..stop).is_some_and(|rest| !rest.contains("}}")))
         else {
             return stop;

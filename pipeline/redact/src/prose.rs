@@ -179,7 +179,8 @@ pub(super) fn is_directive(name: &str) -> bool {
 /// What is `owned` is one by the word before it, `the webhook secret`, where others name an object of Kubernetes.
 pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> Option<Range<usize>> {
     let password = names::is_password(name);
-    // `pw for the new database is x`: words that say whose it is.
+    // Of which it may be said whose it is: `pw for the new database is x`, `the shared secret of the switch is x`.
+    let spoken = password || owned || name == "PIN";
     let (mut people, mut whose) = (false, 0);
     let mut at = 0;
     let mut found: Option<Range<usize>> = None;
@@ -200,14 +201,16 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             // A command, `kargo admin password`; what was sent, which is looked at by itself: `body={"password":"x"}`.
             break;
         }
-        let bare = word.trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':', '“', '”', '‘', '’', '„']);
+        let bare = word
+            .trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':', '“', '”', '‘', '’', '„', '«', '»']);
         let offset = word.find(bare).unwrap_or(0);
         let lower = bare.to_ascii_lowercase();
-        let quoted = word.trim_start_matches('(').starts_with(['"', '\'', '`', '“', '‘', '„']);
+        let quoted = word.trim_start_matches('(').starts_with(['"', '\'', '`', '“', '‘', '„', '«', '»']);
         let length = bare.len();
         let folded = keys::folded(bare);
         let bare = &*folded;
-        let mut before = line.get(..start).unwrap_or_default().split_whitespace().rev();
+        let before = line.get(..start).unwrap_or_default().split_whitespace().rev();
+        let mut before = before.filter(|word| *word != "«");
         let last = before.next().unwrap_or_default();
         let behind = last.trim_matches(['(', ':']).to_ascii_lowercase();
         // `password for the shop: x`.
@@ -235,7 +238,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                         && (is_in_humps(bare) || bare.bytes().filter(u8::is_ascii_digit).count() > 1))
                 && is_made_up(bare)
             || password && (says(&behind) || behind == "=" || colon) && is_made_up_around_dots(bare)
-            || password && says(&behind) && is_run_together(bare)
+            || password && says(&behind) && is_run_together(bare.trim_end_matches('!'))
             || password
                 && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
                 && is_two_names(bare)
@@ -287,7 +290,11 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             word.bytes().any(|byte| b"!@#$%^&*+?".contains(&byte))
                 || word.bytes().filter(u8::is_ascii_digit).count() > 1
         };
-        let set = password && behind == "to" && is_made_up(bare) && strange(bare);
+        let joined = || bare.contains('_') && names::classify(bare) == names::Class::Plain;
+        let set = password
+            && matches!(behind.as_str(), "to" | "a" | "à")
+            && is_made_up(bare)
+            && (strange(bare) || joined());
         let is = says(&behind) || becomes || set || colon || matches!(behind.as_str(), "=" | "auf");
         // Whose it is: `the password for ada@example.org was wrong`.
         let whom = matches!(behind.as_str(), "for" | "of" | "user" | "für");
@@ -317,11 +324,10 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                 lower.as_str(),
                 "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into" | "not" | "nicht" | "statt"
             );
-        let owns =
-            |word: &str| matches!(word, "for" | "of" | "user" | "für" | "von" | "do" | "da" | "del" | "du");
+        let owns = |word: &str| OWNS.contains(&word);
         let person = owns(&behind) || owns(&lower) || matches!(lower.as_str(), "in" | "on");
         // At most three words, before what it is.
-        people = people || (password || name == "PIN") && person;
+        people = people || spoken && person;
         let owner = people && whose < 3 && !TELL.contains(lower.as_str());
         whose += usize::from(owner && !person && !filler);
         if !(filler || between || number < 6 && (person || owner) && found.is_none()) {
@@ -333,8 +339,15 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
 
 /// Whether a word says that what follows is meant, in English, German, French, Spanish and Portuguese.
 fn says(word: &str) -> bool {
-    matches!(word, "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é")
+    matches!(
+        word,
+        "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é" | "è"
+    )
 }
+
+/// Words behind which it is said whose something is, in English, German, French, Spanish, Portuguese and Italian.
+const OWNS: [&str; 15] =
+    ["for", "of", "user", "für", "von", "der", "des", "du", "de", "del", "do", "da", "della", "di", "per"];
 
 /// Words that say that something was changed, in Portuguese and Spanish.
 const CHANGED: [&str; 8] =
@@ -350,6 +363,18 @@ pub(super) fn is_phrase_in_quotes(name: &str, words: &str) -> bool {
     is_phrase(name) && (3..=16).contains(&words.split(' ').count()) && !words.split(' ').any(is_word_of_prose)
 }
 
+/// Whether what stands behind the name of a password of several words is one: `moss over cold granite`, and no sentence.
+pub(super) fn is_phrase_of_words(name: &str, text: &str) -> bool {
+    let words = || text.trim().split(' ');
+    let small = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let edge = [words().next(), words().next_back()];
+    is_phrase(name)
+        && (4..=12).contains(&words().count())
+        && words().all(small)
+        && words().filter(|word| is_word_of_prose(word)).count() < 2
+        && !edge.into_iter().flatten().any(is_word_of_prose)
+}
+
 /// What stands in the quotes that open a text, where it is several words of which one was made up and none is of a sentence;
 /// of a passphrase none need be.
 fn quoted_words<'t>(name: &str, text: &'t str) -> Option<&'t str> {
@@ -358,6 +383,7 @@ fn quoted_words<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let close = match open {
         '“' | '„' => ['“', '”'],
         '‘' => ['’', '’'],
+        '«' => ['»', '»'],
         other => [other, other],
     };
     let words = text.get(open.len_utf8()..)?.split(close).next()?;

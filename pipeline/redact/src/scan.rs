@@ -153,6 +153,8 @@ pub(crate) struct Marks {
     pub(crate) logons: Vec<usize>,
     pub(crate) heres: Vec<usize>,
     pub(crate) digests: Vec<usize>,
+    /// Runs that go whole, unsearched.
+    pub(crate) filled: Vec<Range<usize>>,
     /// Bytes that were handed to the automata.
     pub(crate) handed: usize,
 }
@@ -229,6 +231,7 @@ impl Marks {
                 let run = around(text, at, *done, row.cut, &self.urls);
                 if hits.fill(&run) {
                     found.push(Found::new(run.clone(), row.name));
+                    self.filled.push(run.clone());
                 } else {
                     found.extend(search(text, &run, hits, &mut self.handed));
                 }

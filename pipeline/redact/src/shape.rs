@@ -252,13 +252,13 @@ fn is_call(text: &str) -> bool {
     };
     let head = head.strip_prefix("new ").unwrap_or(head);
     // Of a function alone: `substr($dsn, 1)`.
-    let given = arguments.starts_with(['$', '"', '\'', '[']) || arguments.contains(", ") || arguments == ")";
+    let given = arguments.starts_with(['$', '"', '\'', '[', ')']) || arguments.contains(", ");
     let part = |part: &str| {
         part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let mut literals = arguments.split(['"', '\'']).skip(1).step_by(2);
-    (head.contains('.') || given && head.len() > 3)
+    (head.contains('.') || given && head.len() > 3 || arguments.starts_with('.'))
         && head.split(['.', ':']).filter(|word| !word.is_empty()).all(part)
         && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
         && !literals.any(|text| is_key(text) || is_password(text))
@@ -302,7 +302,7 @@ pub(super) fn is_mask(text: &str) -> bool {
     if "+*•xX.-_#?".contains(first) {
         let signs = text.chars().take_while(|letter| *letter == first).count();
         if signs * first.len_utf8() == text.len() {
-            return signs >= if first == '+' { 8 } else { 3 };
+            return first == '*' || signs >= if first == '+' { 8 } else { 3 };
         }
     }
     // All but its end, as Datadog shows a key: `**********************2f9ab`.

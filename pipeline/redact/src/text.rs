@@ -78,7 +78,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
     if named {
         scan.names(&marks.names, &mut found);
         scan.values(&marks.values, &mut found);
-        scan.commands(&marks.commands, &mut found);
+        scan.commands(&marks.commands, &marks.filled, &mut found);
         scan.inserts(&marks.inserts, &mut found);
         scan.logons(&marks.logons, &mut found);
         scan.here_documents(&marks.heres, &mut found);

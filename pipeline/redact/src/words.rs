@@ -134,7 +134,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          enabledby stdin fd env envvar envvars var variable variables command cmd script template schema status \
          state ready check checks exporter proxy gateway agent sidecar job cronjob schedule image repository tag \
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
-         parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
+         parser alg serializer minimum maximum total consumed remaining generation filename filenames encoding present minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
          docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
@@ -195,7 +195,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          but so however though although once during against about raise raises return returns throw throws show shows \
          hide hides trim trims trimmed strip strips stripped mask masks masked \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
-         variables debe debes deve devem moet moeten doit doivent musi muss müssen darf",
+         variables debe debes deve devem moet moeten doit doivent musi muss müssen darf siehe steht liegt voir",
     )
 });
 
@@ -207,9 +207,9 @@ pub(super) static ACTS: Words =
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
-         => - – — into a default updated reset will back again should initial temporary using use it it's rotate \
+         => - – — into a default string updated reset will back again should initial temporary using use it it's rotate \
          rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde gewijzigd naar nieuw nieuwe has been neu neue neues der \
-         den dem des das est es é nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
+         den dem des das est es é è nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
          actualizada para",
     )
 });

@@ -34,7 +34,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program { names: &["mongo"], takes: &["-p"], joined: &["-p"], ..NONE },
-    Program { names: &["couchbase-cli", "elasticsearch-users", "doveadm"], takes: &["-p"], ..NONE },
+    Program {
+        names: &["couchbase-cli", "elasticsearch-users", "doveadm"],
+        takes: &["-p"],
+        words: &[("test login", &[2])],
+        ..NONE
+    },
     Program {
         names: &[
             "ldapsear",
@@ -75,6 +80,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: &["sqlcmd", "bcp", "osql", "mosquitto_", "ipmitool", "asadm", "aql"],
         takes: &["-P"],
         joined: &["-P"],
+        words: &[("setClientPassword password", &[2])],
         ..NONE
     },
     Program {
@@ -101,6 +107,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         takes: &["-p", "-t", "-pw"],
         ..NONE
     },
+    Program {
+        names: &["ejabberdctl", "prosodyctl"],
+        words: &[("register change_password check_password", &[3])],
+        ..NONE
+    },
+    Program { names: &["kamctl", "opensipsctl"], words: &[("add passwd", &[2])], ..NONE },
     Program { names: &["mc", "mcli"], words: &[("set", &[3, 4]), ("add", &[3, 4])], ..NONE },
     Program { names: &["7z", "7za", "7zr", "rar", "unrar"], joined: &["-p", "-hp"], ..NONE },
     Program { names: &["zip", "unzip"], takes: &["-P"], ..NONE },
@@ -157,7 +169,11 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["kadmin"], takes: &["-w", "-pw"], ..NONE },
     Program { names: &["virsh"], takes: &["--base64"], ..NONE },
     Program { names: &["pulsar"], takes: &["--auth-params"], ..NONE },
-    Program { names: &["ss-server", "ss-local", "ss-redir", "ssserver", "sslocal"], takes: &["-k"], ..NONE },
+    Program {
+        names: &["ss-server", "ss-local", "ss-redir", "ssserver", "sslocal", "dnsdist"],
+        takes: &["-k"],
+        ..NONE
+    },
     Program {
         names: &["nmcli"],
         words: &[("password wifi-sec.psk 802-11-wireless-security.psk", &[1])],

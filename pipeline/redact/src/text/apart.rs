@@ -52,6 +52,14 @@ impl<'t> Scan<'t> {
             if help || joined {
                 return None;
             }
+            if first == b'('
+                && self.line_from(from).split(' ').nth(1).is_some_and(|word| word.starts_with("bytes)"))
+            {
+                return self
+                    .numbered(from)
+                    .filter(|range| takes_secret(flag, self.text.get(range.clone()).unwrap_or_default()))
+                    .map(|range| (range, "argument"));
+            }
             if self.text.get(from..to)?.starts_with("<<") {
                 // A here-string.
                 return None;
@@ -208,9 +216,16 @@ impl<'t> Scan<'t> {
                     && !prose::is_type(text)
                     && class.holds(name.text, text)
             };
+            // Of Apache httpd: `SessionCryptoPassphrase Two_words`.
+            let humps = || {
+                password
+                    && name.text.bytes().filter(u8::is_ascii_uppercase).count() > 1
+                    && name.text.bytes().any(|byte| byte.is_ascii_lowercase())
+                    && !text.bytes().all(|byte| byte.is_ascii_lowercase())
+            };
             let one_each = || {
-                (small || head.starts_with([' ', '\t']))
-                    && (name.text.contains(['_', '-', '.']) || small && password && made_up())
+                (small || head.starts_with([' ', '\t']) || humps())
+                    && (name.text.contains(['_', '-', '.']) || small && password && made_up() || humps())
                     && !prose::is_name_of_field(text)
                     && (password || !text.bytes().all(|byte| byte.is_ascii_lowercase()))
             };
@@ -238,7 +253,8 @@ impl<'t> Scan<'t> {
             return None;
         }
         let checked = || prose::checked(line).filter(|_| class != Class::Key);
-        let owned = head.split_whitespace().next_back().is_some_and(names::owns_value);
+        let owned =
+            name.text == "community" || head.split_whitespace().next_back().is_some_and(names::owns_value);
         // To the quote that closes what the name stands in: `msg="password changed" user=1`.
         let opened = head.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
         let shut = opened
@@ -326,6 +342,19 @@ impl<'t> Scan<'t> {
         (alone && argument && takes_secret(flag, word)).then(|| from..from + word.len())
     }
 
+    /// The argument behind a flag, where it is said of each which it is and how long: `(10 bytes) 8: x (1 bytes)`.
+    fn numbered(&self, from: usize) -> Option<Range<usize>> {
+        let rest = self.text.get(from..self.boundary(from + LINE).min(self.text.len()))?;
+        let (_, next) = rest.split_once(')')?;
+        let (number, next) = next.trim_start().split_once(": ")?;
+        let (value, size) = next.split_once(" (")?;
+        let secret = number.bytes().all(|byte| byte.is_ascii_digit())
+            && !value.contains('\n')
+            && size.split(' ').nth(1).is_some_and(|word| word.starts_with("bytes)"));
+        let start = from + rest.len() - next.len();
+        secret.then(|| start..start + value.len())
+    }
+
     /// A password that a sentence tells before the word: `use x as the password`, `x is the new password`.
     pub(super) fn told_before(&self, name: &str, start: usize, end: usize) -> Option<Range<usize>> {
         let whose = |word: &str| WHOSE.contains(&word);
@@ -385,9 +414,12 @@ impl<'t> Scan<'t> {
             }
             trimmed => (trimmed, from + line.len() - word.trim_start().len()),
         };
-        let made = shape::is_password(word) && (password || strange(word)) || password && shape::is_key(word);
+        let phrase = prose::is_phrase_of_words(name.text, word);
+        let made = shape::is_password(word) && (password || strange(word))
+            || password && shape::is_key(word)
+            || phrase;
         let secret = !told && !head.contains(':') && made;
-        (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
+        (secret && (phrase || head.split_whitespace().count() >= 2)).then(|| start..start + word.len())
     }
 }
 

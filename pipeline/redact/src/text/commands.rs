@@ -1,15 +1,21 @@
 //! Command lines in text, by the programs that take secrets as arguments.
 
+use std::ops::Range;
+
 use super::super::programs::{Arguments, Words};
 use super::super::prose;
 use super::super::scan::Found;
 use super::{LINE, Scan, is_quote};
 
 impl Scan<'_> {
-    /// Arguments of programs that take secrets under names that do not say so.
-    pub(super) fn commands(&self, marks: &[usize], found: &mut Vec<Found>) {
+    /// Arguments of programs that take secrets under names that do not say so. None is looked for in a run that goes whole.
+    pub(super) fn commands(&self, marks: &[usize], whole: &[Range<usize>], found: &mut Vec<Found>) {
+        let mut whole = whole.iter().peekable();
         let mut done = 0;
         for at in marks {
+            while let Some(run) = whole.next_if(|run| run.start <= *at) {
+                done = done.max(run.end);
+            }
             if *at < done {
                 continue;
             }

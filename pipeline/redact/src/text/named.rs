@@ -188,7 +188,7 @@ impl<'t> Scan<'t> {
                 // The key of a property list is a name itself.
                 .filter(|range| name.text != "key" || self.text.get(range.clone()).is_some_and(shape::is_key))
                 .map(|range| (range, "text of an element")),
-            Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
+            Some(b'>' | b'/' | b'}') if name.quoted || shut > end => self.attribute(&name, gap, class),
             Some(b'{') if self.line_before(name.start, 16).trim_start() == "variable \"" => {
                 self.default_of(&name, gap, class).map(|range| (range, "value beside a name"))
             }
@@ -208,13 +208,17 @@ impl<'t> Scan<'t> {
                 let text = self.text.get(value.clone())?;
                 class.holds(name.text, text).then_some((value, "literal instead"))
             }
-            Some(b'(') if gap == end && names::is_password(name.text) => {
+            Some(b'(') if gap == end => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);
                 let text = self.text.get(value.clone())?;
                 // What is asked for: `getpass("Password: ")`.
                 let asks = text.trim_end().ends_with([':', '?']);
-                (!asks && !shape::is_harmless(text)).then_some((value, "value beside a name"))
+                // Of another secret what is made as keys are, and names none that is read: `getSecret("x")`.
+                let reads = ["get", "read", "fetch", "find", "load"];
+                let reads = || reads.iter().any(|reads| name.text.starts_with(reads));
+                let secret = names::is_password(name.text) || shape::is_key(text) && !reads();
+                (!asks && secret && !shape::is_harmless(text)).then_some((value, "value beside a name"))
             }
             _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
             Some(b'|') => self.row(&name, gap, class).map(|range| (range, "value of a column")),

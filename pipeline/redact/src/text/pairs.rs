@@ -130,7 +130,8 @@ impl<'t> Scan<'t> {
         class: Class,
     ) -> Option<(Range<usize>, &'static str)> {
         let from = self.boundary(name.start.saturating_sub(PAIR));
-        let head = without_section(self.text.get(from..name.start)?).trim_end_matches(is_quote_letter);
+        let head = without_words(without_section(self.text.get(from..name.start)?));
+        let head = head.trim_end_matches(is_quote_letter);
         let head = head.trim_end_matches(['\\', ' ']);
         let element = head.ends_with('=');
         let head = head.strip_suffix(['=', ':'])?.trim_end_matches(['"', '\'', '\\', ' ']);
@@ -157,8 +158,10 @@ impl<'t> Scan<'t> {
         if !element || self.byte(end) != Some(b'>') || self.before(end) == Some(b'/') {
             return None;
         }
-        let text = self.content(end + 1)?;
-        class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
+        let range = self.content(end + 1)?;
+        let text = self.text.get(range.clone())?.trim();
+        // What a page says of it: `<a name="API Token">How to make one</a>`.
+        (class.holds(name.text, text) && !prose::is_saying(text)).then_some((range, "text of an element"))
     }
 
     /// What a name in quotes is set to: ``set `JWT_SECRET` to "x"``.
@@ -262,4 +265,10 @@ fn without_section(head: &str) -> &str {
         }
         false => head,
     }
+}
+
+/// What stands before a name in quotes, without the words of it before the last: `name="Manager ` before `Password`.
+fn without_words(head: &str) -> &str {
+    let bare = head.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');
+    if head.ends_with(' ') && bare.ends_with(is_quote_letter) { bare } else { head }
 }

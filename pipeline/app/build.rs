@@ -258,7 +258,7 @@ pub(super) async fn sink(
             Arc::new(sink.context("reach the platform (settings under `platform`)")?)
         }
         Target::CloudEvents(to) => {
-            let sink = events_sink(to)?.build(meter).await;
+            let sink = events_sink(&to)?.build(meter).await;
             Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?)
         }
         Target::Nats(ToNats { route, urls, timeout, access, subject, events }) => {
@@ -312,8 +312,8 @@ fn platform_sink(to: ToPlatform<'_>) -> anyhow::Result<stages_report::platform::
     })
 }
 
-fn events_sink(to: ToEvents<'_>) -> anyhow::Result<stages_report::cloudevents::Config> {
-    let ToEvents { url, token_file, ca_file, source, mode, settings } = to;
+fn events_sink(to: &ToEvents<'_>) -> anyhow::Result<stages_report::cloudevents::Config> {
+    let ToEvents { url, token_file, ca_file, source, mode, settings } = *to;
     let url = url.context("reporter.sink.cloudevents.url is not set")?;
     Ok(stages_report::cloudevents::Config {
         address: url.to_string(),

@@ -216,8 +216,7 @@ async fn api_server(secrets: Vec<Value>) -> String {
         .route("/api/v1/namespaces/argocd/secrets", get(listed))
         .route("/api/v1/namespaces/argocd/configmaps/argocd-cm", get(async move || Json(settings)))
         .route("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", get(async move || Json(projects)));
-    let url = serve(router).await.unwrap();
-    url
+    serve(router).await.unwrap()
 }
 
 #[tokio::test]

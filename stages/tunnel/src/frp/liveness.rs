@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::io::InspectReader;
 
@@ -58,9 +58,9 @@ impl Liveness {
 }
 
 /// A multiplexer's connection whose frames are noted as they are read.
-pub(super) fn watched<S: AsyncRead>(
+pub(super) fn watched<S: AsyncRead + AsyncWrite>(
     connection: S,
-) -> (InspectReader<S, impl FnMut(&[u8]) + Send + 'static>, Arc<Liveness>) {
+) -> (impl AsyncRead + AsyncWrite, Arc<Liveness>) {
     let (mut frames, liveness) = FrameReader::new();
     (InspectReader::new(connection, move |bytes: &[u8]| frames.hear(bytes)), liveness)
 }

@@ -83,12 +83,12 @@ pub(crate) async fn change(request: SignedInRequest) -> HandlerResult {
         let why = wrong_teams(&teams).unwrap_or("A role is 'admin' or 'member'.");
         return listed(&request, &name, &Said::Refused(why)).await;
     };
-    if role != person.role {
-        if !request.stored(request.store().set_role(&request.by(), &name, role, request.now())).await? {
-            let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
-                       group of the provider counts once a person keeps them as one.";
-            return listed(&request, &name, &Said::Refused(why)).await;
-        }
+    if role != person.role
+        && !request.stored(request.store().set_role(&request.by(), &name, role, request.now())).await?
+    {
+        let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
+                   group of the provider counts once a person keeps them as one.";
+        return listed(&request, &name, &Said::Refused(why)).await;
     }
     let mut sorted = teams.clone();
     sorted.sort();

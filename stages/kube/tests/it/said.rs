@@ -70,12 +70,11 @@ async fn after(code: u16, times: usize) -> Log {
 #[tokio::test]
 async fn a_missing_right_is_said_once_and_named() {
     let log = after(403, 6).await;
-    let line =
-        "ERROR stages_kube::failures: a right is missing: grant it to the account that this process runs as";
+    let line = "ERROR stages_kube::failure_tracker: a right is missing: grant it to the account that this process runs as";
     assert_eq!(log.count(line), 1, "{}", log.text());
     let fields = r#"error=list widgets: the api server answered 403 resource="widgets.example.org" verbs="get, list, watch" scope="home""#;
     assert_eq!(log.count(fields), 1, "{}", log.text());
-    assert_eq!(log.count("DEBUG stages_kube::failures: the watch is still broken"), 5);
+    assert_eq!(log.count("DEBUG stages_kube::failure_tracker: the watch is still broken"), 5);
 }
 
 #[tokio::test]
@@ -85,10 +84,10 @@ async fn whoever_has_to_act_is_told_what_to_do() {
         (404, "the api server knows no such objects: is what defines them installed there?"),
     ] {
         let log = after(code, 2).await;
-        assert_eq!(log.count(&format!("ERROR stages_kube::failures: {line}")), 1, "{}", log.text());
+        assert_eq!(log.count(&format!("ERROR stages_kube::failure_tracker: {line}")), 1, "{}", log.text());
     }
     let log = after(500, 2).await;
-    assert_eq!(log.count("WARN stages_kube::failures: the watch broke and is begun again"), 1);
+    assert_eq!(log.count("WARN stages_kube::failure_tracker: the watch broke and is begun again"), 1);
 }
 
 #[tokio::test]
@@ -111,7 +110,7 @@ async fn it_says_when_it_works_again() {
         tokio::task::yield_now().await;
     }
     run.finish().await.unwrap();
-    assert_eq!(log.count("INFO stages_kube::failures: the watch works again failures=1"), 1);
+    assert_eq!(log.count("INFO stages_kube::failure_tracker: the watch works again failures=1"), 1);
 }
 
 #[tokio::test]

@@ -379,9 +379,11 @@ async fn letters_and_signs_do_nothing_any_more_for_whoever_says_so() {
     assert_eq!(after("?", "#help[open]").await, json!(true));
     browser.press("[data-help]").await;
     browser.press("#help input").await;
+    let close = async || {
+        browser.client.execute("document.getElementById('help').close()", vec![]).await.unwrap();
+    };
     for _ in 0..2 {
-        let script = "document.getElementById('help').close()";
-        browser.client.execute(script, vec![]).await.unwrap();
+        close().await;
         assert_eq!(after("?", "#help[open]").await, json!(false));
         assert_eq!(after("j", "[data-row][aria-selected=true]").await, json!(false));
         assert_eq!(after("ArrowDown", "[data-row][aria-selected=true]").await, json!(true));
@@ -390,6 +392,7 @@ async fn letters_and_signs_do_nothing_any_more_for_whoever_says_so() {
     }
     browser.press("[data-help]").await;
     browser.press("#help input").await;
+    close().await;
     assert_eq!(after("j", "[data-row][aria-selected=true]").await, json!(true));
     browser.close().await;
 }

@@ -268,6 +268,7 @@ impl<'t> Scan<'t> {
         let told = prose::told(name.text, class, owned, within).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
         told.or_else(|| self.at_the_end(name, from, class).filter(|_| class != Class::Key))
+            .or_else(|| self.assigned(name, from))
             .map(|range| (range, "told in a sentence"))
     }
 

@@ -21,7 +21,7 @@ mod secret_value;
 use members::{
     Members, container, generated, is_captions, is_file_about, is_injected, is_keyring, is_list_of_users,
     is_logon_of_two_lines, is_logons, is_named_secret, is_naming, is_odd, is_pair_value, is_roll,
-    is_tracking_id, lower, pair_is_secret, repeatable,
+    is_tracking_id, lower, pair_is_secret, redis_command, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, stays};
 pub(super) use secret_value::is_secret_value;
@@ -175,6 +175,8 @@ impl<'r> Walk<'r> {
                 map.get("image").filter(|_| map.contains_key("args") || map.contains_key("command"))
         {
             self.program = Some(container(image, map));
+        } else if members.named && map.contains_key("args") {
+            self.program = redis_command(map);
         }
         let web_key = members.web_key;
         for value in generated(map) {

@@ -427,6 +427,24 @@ pub(super) fn container(image: &str, map: &Map<String, Value>) -> Arguments {
     program
 }
 
+/// A command of Redis that a client shows, by its name: `{name: config, args: [set, requirepass, x]}`. What is called `auth` may
+/// be a container too, unless one of its arguments looks like a password.
+pub(super) fn redis_command(map: &Map<String, Value>) -> Option<Arguments> {
+    let name = map.get("name")?.as_str()?.to_ascii_lowercase();
+    let mut args = map.get("args")?.as_array()?.iter().filter_map(Value::as_str);
+    let (first, second) = (args.next()?, args.next());
+    let made = |text: &str| shape::is_password(text) || shape::is_key(text);
+    let mut logs_on = || args.next().is_none() && (first == "default" || made(second.unwrap_or(first)));
+    let mut program = Arguments::default();
+    program.program("redis");
+    match &*name {
+        "auth" if logs_on() => program.argument("auth").is_none().then_some(program),
+        "hello" if second.is_some_and(|word| word.eq_ignore_ascii_case("auth")) => Some(program),
+        "config" if first.eq_ignore_ascii_case("set") => Some(program),
+        _ => None,
+    }
+}
+
 /// The values of a Secret that are told from other words where they are repeated.
 pub(super) fn repeatable(map: &Map<String, Value>) -> Vec<String> {
     let values = |member: &str, encoded: bool| {

@@ -231,9 +231,9 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
-                _ if value
-                    .as_str()
-                    .is_some_and(|text| is_list_of_users(name) || is_logon_of_two_lines(&lower, text)) =>
+                _ if value.as_str().is_some_and(|text| {
+                    is_list_of_users(name, text) || is_logon_of_two_lines(&lower, text)
+                }) =>
                 {
                     Place::Secret
                 }

@@ -367,6 +367,20 @@ pub(super) fn is_caption(name: &str) -> bool {
         .is_some_and(|(_, owners)| owners.iter().any(|owner| CAPTIONS.contains(owner.as_str())))
 }
 
+/// Whether a text is one word of two, of which the second is as short as those that name many things, and the first none
+/// that such a word belongs to: `Lapwing-Pw`, and not `API-Pass`, `Client-Jwt`.
+pub(super) fn is_joined_by_chance(text: &str) -> bool {
+    text.split_once('-').is_some_and(|(owner, word)| {
+        let lower = owner.to_ascii_lowercase();
+        let owns = [&KEY_OWNERS, &VALUE_OWNERS, &SUFFIXES].iter().any(|owners| owners.contains(&*lower));
+        !owns
+            && !text.contains(' ')
+            && owner.bytes().any(|byte| byte.is_ascii_lowercase())
+            && classify(owner) == Class::Plain
+            && classify(word) == Class::Scalar
+    })
+}
+
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.
 pub(super) fn is_password(name: &str) -> bool {
     words(name).iter().rfind(|word| !SUFFIXES.contains(word.as_str())).is_some_and(|last| {

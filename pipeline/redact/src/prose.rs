@@ -583,6 +583,7 @@ pub(super) fn is_label(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|letter: char| letter.is_uppercase())
         && text.split_whitespace().all(is_letters)
+        && !names::is_joined_by_chance(text)
         && (words.any(|word| names::classify(word.trim_matches(['?', '!', '.', ':'])) != names::Class::Plain)
             || names::classify(text) != names::Class::Plain)
 }

@@ -16,6 +16,7 @@ mod csv;
 mod logons;
 mod named;
 mod pairs;
+mod rotations;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.commands(&marks.commands, &marks.filled, &mut found);
         scan.inserts(&marks.inserts, &mut found);
         scan.logons(&marks.logons, &mut found);
+        scan.rotations(&marks.names, &mut found);
         scan.here_documents(&marks.heres, &mut found);
         scan.tables(&marks.names, &mut found);
     }

@@ -21,7 +21,7 @@ mod secret_value;
 use members::{
     Members, container, generated, is_captions, is_file_about, is_injected, is_keyring, is_list_of_users,
     is_logon_of_two_lines, is_logons, is_named_secret, is_naming, is_odd, is_pair_value, is_roll,
-    is_tracking_id, lower, pair_is_secret, repeatable,
+    is_tracking_id, lower, pair_is_secret, redis_command, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, stays};
 pub(super) use secret_value::is_secret_value;
@@ -175,6 +175,8 @@ impl<'r> Walk<'r> {
                 map.get("image").filter(|_| map.contains_key("args") || map.contains_key("command"))
         {
             self.program = Some(container(image, map));
+        } else if members.named && map.contains_key("args") {
+            self.program = redis_command(map);
         }
         let web_key = members.web_key;
         for value in generated(map) {
@@ -229,9 +231,9 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
-                _ if value
-                    .as_str()
-                    .is_some_and(|text| is_list_of_users(name) || is_logon_of_two_lines(&lower, text)) =>
+                _ if value.as_str().is_some_and(|text| {
+                    is_list_of_users(name, text) || is_logon_of_two_lines(&lower, text)
+                }) =>
                 {
                     Place::Secret
                 }

@@ -283,6 +283,17 @@ pub(super) const STATEMENTS: &[Row] = &[
         ["args beginning with: `GET` `thistle`", "args beginning with: `AUTH`"],
     ),
     line(
+        "redis-command",
+        "Redis: a command that failed, as a client of Node shows it: { name: 'auth', args: [ 'default', 'x' ] }",
+        &["args: [", "args:[", "args\": [", "args\":[", "args': ["],
+        r#"(?i)\bname['"]?:\s*['"](?:auth['"],\s*['"]?args['"]?:\s*\[\s*(?:['"][^'"]*['"],\s*)?|hello['"],\s*['"]?args['"]?:\s*\[\s*['"]?[0-9]['"]?,\s*['"]auth['"],\s*['"][^'"]*['"],\s*|config['"],\s*['"]?args['"]?:\s*\[\s*['"]set['"],\s*['"](?:requirepass|masterauth|sentinel-pass|tls-key-file-pass)['"],\s*)(?:'([^']+)'|"([^"]+)")|\bargs['"]?:\s*\[\s*['"]auth['"],\s*(?:['"][^'"]*['"],\s*)?(?:'([^']+)'|"([^"]+)")\s*\]|\bname['"]?:\s*['"]acl['"],\s*['"]?args['"]?:\s*\[\s*['"]setuser['"],[^\]]*?['"]>([^'"]+)['"]"#,
+        [
+            "  command: { name: 'auth', args: [ 'default', 'thistle' ] }",
+            "{\"name\":\"config\",\"args\":[\"SET\",\"requirepass\",\"thistle\"]}",
+        ],
+        ["command: { name: 'get', args: [ 'session', 'thistle' ] }", "command: { name: 'auth', args: [] }"],
+    ),
+    line(
         "call-in-a-trace",
         "PHP: the arguments of a call in a trace: ->connect(Array, 'user', 'password', Array)",
         &["onnect(arra", "onnect('", "struct('", "onnect(\"", "struct(\""],

@@ -67,6 +67,11 @@ impl<'t> Scan<'t> {
             return (starts && takes_secret(flag, self.text.get(from..to)?))
                 .then_some((from..to, "argument"));
         }
+        let last = self.line_before(name.start, NAME).rsplit([' ', '\t']).next().unwrap_or_default();
+        if last.starts_with('-') && last.ends_with('=') {
+            // What a flag is set to, and no name: `vault login -method=userpass username=x`.
+            return None;
+        }
         // Of SQL: `PASSWORD E'x'`.
         let prefixed = matches!(first, b'N' | b'E') && self.byte(from + 1) == Some(b'\'');
         let (first, from) = if prefixed { (b'\'', from + 1) } else { (first, from) };
@@ -268,6 +273,7 @@ impl<'t> Scan<'t> {
         let told = prose::told(name.text, class, owned, within).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
         told.or_else(|| self.at_the_end(name, from, class).filter(|_| class != Class::Key))
+            .or_else(|| self.assigned(name, from))
             .map(|range| (range, "told in a sentence"))
     }
 

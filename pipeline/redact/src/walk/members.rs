@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::words::{CAPTIONS, HASHES, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES};
+use super::super::words::{ABOUT, CAPTIONS, HASHES, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES};
 use super::super::{packed, shape};
 use super::secret_value::is_secret_value;
 
@@ -308,8 +308,9 @@ pub(super) fn generated(map: &mut Map<String, Value>) -> impl Iterator<Item = &m
     instances.into_iter().flatten().filter_map(|instance| instance.get_mut("attributes")?.get_mut("result"))
 }
 
-/// Whether a file lists users and their passwords: `realm.properties`.
-pub(super) fn is_list_of_users(name: &str) -> bool {
+/// Whether a file lists users and their passwords: `realm.properties`. One of the same name that holds settings of a program
+/// lists none.
+pub(super) fn is_list_of_users(name: &str, text: &str) -> bool {
     let ending = |file: &&str| file.rsplit('.').next().is_some_and(|end| names::may_end(name, end));
     if !USER_FILES.iter().any(ending) {
         return false;
@@ -317,6 +318,27 @@ pub(super) fn is_list_of_users(name: &str) -> bool {
     let words = names::words(name);
     let last = words.len().saturating_sub(2);
     words.get(last..).is_some_and(|last| USER_FILES.contains(last.join(".").as_str()))
+        && !holds_settings(text)
+}
+
+/// Whether every line sets something whose name is written in humps, one of them what is set about secrets or sessions:
+/// `passwordPolicy=length(12)`, `accessTokenLifespan=300`.
+fn holds_settings(text: &str) -> bool {
+    let set = |line: &&str| {
+        line.split_once('=').is_some_and(|(name, _)| {
+            let name = name.trim_end();
+            name.starts_with(|letter: char| letter.is_ascii_lowercase())
+                && name.bytes().any(|byte| byte.is_ascii_uppercase())
+                && name.bytes().all(|byte| byte.is_ascii_alphabetic())
+        })
+    };
+    let about = |line: &str| {
+        let name = line.split('=').next().unwrap_or_default().trim_end();
+        names::words(name).last().is_some_and(|last| ABOUT.contains(last.as_str()))
+    };
+    let lines =
+        || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
+    lines().all(|line| set(&line)) && lines().any(about)
 }
 
 /// Whether a file is a user in one line and a password in the next, as OpenVPN takes them.
@@ -425,6 +447,24 @@ pub(super) fn container(image: &str, map: &Map<String, Value>) -> Arguments {
         item.as_str().into_iter().for_each(|item| program.program(item));
     }
     program
+}
+
+/// A command of Redis that a client shows, by its name: `{name: config, args: [set, requirepass, x]}`. What is called `auth` may
+/// be a container too, unless one of its arguments looks like a password.
+pub(super) fn redis_command(map: &Map<String, Value>) -> Option<Arguments> {
+    let name = map.get("name")?.as_str()?.to_ascii_lowercase();
+    let mut args = map.get("args")?.as_array()?.iter().filter_map(Value::as_str);
+    let (first, second) = (args.next()?, args.next());
+    let made = |text: &str| shape::is_password(text) || shape::is_key(text);
+    let mut logs_on = || args.next().is_none() && (first == "default" || made(second.unwrap_or(first)));
+    let mut program = Arguments::default();
+    program.program("redis");
+    match &*name {
+        "auth" if logs_on() => program.argument("auth").is_none().then_some(program),
+        "hello" if second.is_some_and(|word| word.eq_ignore_ascii_case("auth")) => Some(program),
+        "config" if first.eq_ignore_ascii_case("set") => Some(program),
+        _ => None,
+    }
 }
 
 /// The values of a Secret that are told from other words where they are repeated.

@@ -413,8 +413,20 @@ fn is_assigned(text: &str) -> bool {
     };
     let opens =
         |line: &str| line.trim_end().strip_suffix('{').is_some_and(|head| head.trim_end().ends_with(':'));
+    // No line of such settings reads `c: |`, `- x` or `name: x`.
+    let known = |line: &str| {
+        let line = line.trim();
+        let within = line.split_once(": {").is_some_and(|(_, rest)| rest.ends_with('}') && assigns(rest));
+        line.is_empty()
+            || line.starts_with(['#', '}', '{', ')', '('])
+            || line.starts_with("//")
+            || line.ends_with('{')
+            || assigns(line)
+            || within
+    };
     text.contains('{')
         && text.lines().zip(text.lines().skip(1)).any(|(line, next)| opens(line) && assigns(next))
+        && text.lines().all(known)
 }
 
 /// Whether a text is Markdown with blocks of code.

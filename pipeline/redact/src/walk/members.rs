@@ -334,7 +334,9 @@ fn holds_settings(text: &str) -> bool {
     };
     let about = |line: &str| {
         let name = line.split('=').next().unwrap_or_default().trim_end();
-        names::words(name).last().is_some_and(|last| ABOUT.contains(last.as_str()))
+        let words = names::words(name);
+        words.last().is_some_and(|last| ABOUT.contains(last.as_str()))
+            && words.iter().any(|word| matches!(word.as_str(), "password" | "token" | "session"))
     };
     let lines =
         || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));

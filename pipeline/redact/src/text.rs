@@ -79,7 +79,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
     if named {
         scan.names(&marks.names, &mut found);
         scan.values(&marks.values, &mut found);
-        scan.commands(&marks.commands, &marks.filled, &mut found);
+        scan.commands(&marks.commands, &marks.filled, &marks.digests, &mut found);
         scan.inserts(&marks.inserts, &mut found);
         scan.logons(&marks.logons, &mut found);
         scan.rotations(&marks.names, &mut found);

@@ -5,12 +5,26 @@ use std::ops::Range;
 use super::super::programs::{Arguments, Words};
 use super::super::prose;
 use super::super::scan::Found;
+use super::super::{DIGITS, PREFIX};
 use super::{LINE, Scan, is_quote};
 
 impl Scan<'_> {
     /// Arguments of programs that take secrets under names that do not say so. None is looked for in a run that goes whole.
-    pub(super) fn commands(&self, marks: &[usize], whole: &[Range<usize>], found: &mut Vec<Found>) {
-        let mut whole = whole.iter().peekable();
+    pub(super) fn commands(
+        &self,
+        marks: &[usize],
+        whole: &[Range<usize>],
+        digests: &[usize],
+        found: &mut Vec<Found>,
+    ) {
+        // A run in which something was redacted before may stay, and a command may go on behind one that ends within a line.
+        let certain = |run: &&Range<usize>| {
+            let next = digests.partition_point(|at| *at + PREFIX.len() + DIGITS <= run.start);
+            digests.get(next).is_none_or(|at| *at >= run.end)
+                && self.line_end(run.end) == run.end
+                && self.before(run.end) != Some(b'\\')
+        };
+        let mut whole = whole.iter().filter(certain).peekable();
         let mut done = 0;
         for at in marks {
             while let Some(run) = whole.next_if(|run| run.start <= *at) {

@@ -296,3 +296,11 @@ fn of_several_documents_the_one_is_said_and_what_an_alias_repeats_is_said_too() 
         ["db.password: value under a name", "x: equal to a secret"]
     );
 }
+
+#[test]
+fn commands_go_behind_a_run_of_marks_that_stays() {
+    let digest = format!("{}{}", crate::PREFIX, "0a".repeat(crate::DIGITS / 2));
+    let text = format!("{digest} {}mysql -u root -pth1stle", "x | base64 ".repeat(600));
+    let out = crate::Redactor::new(b"key").text(&text).into_owned();
+    assert!(!out.contains("th1stle"), "{out}");
+}

@@ -225,6 +225,7 @@ pub(super) fn is_expression(text: &str) -> bool {
     text == "await"
         || placeholders::is_read(text)
         || is_variable_of_elixir(text)
+        || is_variable(text)
         || is_call(text)
         || EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))
@@ -242,23 +243,21 @@ fn is_variable_of_elixir(text: &str) -> bool {
 
 /// What a program calls for a value, and literals in it that are none: `req.get_headers()["X-Token"]`.
 fn is_call(text: &str) -> bool {
-    if is_variable(text) {
-        return true;
-    }
     // Of Rust: `env::var("X")?`.
     let text = text.strip_suffix('?').unwrap_or(text);
     let Some((head, arguments)) = text.split_once('(').filter(|_| text.ends_with([')', ']'])) else {
         return false;
     };
     let head = head.strip_prefix("new ").unwrap_or(head);
-    // Of a function alone: `substr($dsn, 1)`.
-    let given = arguments.starts_with(['$', '"', '\'', '[', ')']) || arguments.contains(", ");
+    // Of a function alone, `substr($dsn, 1)`; of what is read at a path, `del(.headers.token)`.
+    let given = arguments.starts_with(['$', '"', '\'', '[']) || arguments.contains(", ") || arguments == ")";
+    let path = arguments.strip_prefix('.').map_or("(", |path| path.trim_end_matches(')'));
     let part = |part: &str| {
         part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let mut literals = arguments.split(['"', '\'']).skip(1).step_by(2);
-    (head.contains('.') || given && head.len() > 3 || arguments.starts_with('.'))
+    (head.contains('.') || given && head.len() > 3 || head.len() > 2 && path.split('.').all(part))
         && head.split(['.', ':']).filter(|word| !word.is_empty()).all(part)
         && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
         && !literals.any(|text| is_key(text) || is_password(text))

@@ -161,7 +161,8 @@ impl<'t> Scan<'t> {
         let range = self.content(end + 1)?;
         let text = self.text.get(range.clone())?.trim();
         // What a page says of it: `<a name="API Token">How to make one</a>`.
-        (class.holds(name.text, text) && !prose::is_saying(text)).then_some((range, "text of an element"))
+        let told = tag.starts_with("<a ") && prose::is_saying(text);
+        (class.holds(name.text, text) && !told).then_some((range, "text of an element"))
     }
 
     /// What a name in quotes is set to: ``set `JWT_SECRET` to "x"``.

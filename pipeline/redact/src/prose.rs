@@ -346,7 +346,7 @@ fn says(word: &str) -> bool {
 }
 
 /// Words behind which it is said whose something is, in English, German, French, Spanish, Portuguese and Italian.
-const OWNS: [&str; 15] =
+pub(super) const OWNS: [&str; 15] =
     ["for", "of", "user", "für", "von", "der", "des", "du", "de", "del", "do", "da", "della", "di", "per"];
 
 /// Words that say that something was changed, in Portuguese and Spanish.

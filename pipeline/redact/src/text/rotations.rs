@@ -52,6 +52,8 @@ impl<'t> Scan<'t> {
                 continue;
             }
             let Some(password) = changed(self.line_around(*at)) else { continue };
+            // A word of small letters is one where the other half was made up: `old: manual` tells how something is done.
+            let (mut words, mut made) = (Vec::new(), false);
             for _ in 0..LINES {
                 let start = self.within(end, 2, |byte| !matches!(byte, b'\r' | b'\n'));
                 let line = self.line_from(start);
@@ -64,12 +66,17 @@ impl<'t> Scan<'t> {
                     let word = value.split([' ', '\t']).next().unwrap_or_default();
                     let bare = word.trim_matches(is_quote_letter);
                     let from = from + word.find(bare).unwrap_or_default();
-                    if is_one(bare, password, names_half(name)) {
-                        found.push(Found::new(from..from + bare.len(), "what was changed"));
+                    let half = Found::new(from..from + bare.len(), "what was changed");
+                    if is_one(bare, password, false) {
+                        made = true;
+                        found.push(half);
+                    } else if is_one(bare, password, names_half(name)) {
+                        words.push(half);
                     }
                     done = end;
                 }
             }
+            found.extend(words.into_iter().filter(|_| made));
         }
     }
 

@@ -226,7 +226,7 @@ impl<'t> Scan<'t> {
                 password
                     && name.text.bytes().filter(u8::is_ascii_uppercase).count() > 1
                     && name.text.bytes().any(|byte| byte.is_ascii_lowercase())
-                    && !text.bytes().all(|byte| byte.is_ascii_lowercase())
+                    && !text.bytes().all(|byte| byte.is_ascii_alphabetic())
             };
             let one_each = || {
                 (small || head.starts_with([' ', '\t']) || humps())

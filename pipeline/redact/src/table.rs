@@ -82,6 +82,14 @@ impl Row {
             "encoded-by-a-shell" => {
                 text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }
+            // Until when one is good: `2026-12-01T08:00:00Z`.
+            "password-in-other-scripts" => {
+                let mut parts = text.split(['-', 'T', ':', 'Z', '.', '+']).filter(|part| !part.is_empty());
+                text.get(4..5) == Some("-")
+                    && text.contains('T')
+                    && parts.clone().count() >= 5
+                    && parts.all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+            }
             _ => false,
         }
     }

@@ -286,12 +286,12 @@ pub(super) const STATEMENTS: &[Row] = &[
         "redis-command",
         "Redis: a command that failed, as a client of Node shows it: { name: 'auth', args: [ 'default', 'x' ] }",
         &["args: [", "args:[", "args\": [", "args\":[", "args': ["],
-        r#"(?i)\bname['"]?:\s*['"](?:auth['"],\s*['"]?args['"]?:\s*\[\s*(?:['"][^'"]*['"],\s*)?|hello['"],\s*['"]?args['"]?:\s*\[\s*['"]?[0-9]['"]?,\s*['"]auth['"],\s*['"][^'"]*['"],\s*|config['"],\s*['"]?args['"]?:\s*\[\s*['"]set['"],\s*['"](?:requirepass|masterauth|sentinel-pass|tls-key-file-pass)['"],\s*)(?:'([^']+)'|"([^"]+)")|\bargs['"]?:\s*\[\s*['"]auth['"],\s*(?:['"][^'"]*['"],\s*)?(?:'([^']+)'|"([^"]+)")\s*\]|\bname['"]?:\s*['"]acl['"],\s*['"]?args['"]?:\s*\[\s*['"]setuser['"],[^\]]*?['"]>([^'"]+)['"]"#,
+        r#"(?i)\bname['"]?:\s*['"](?:auth['"],\s*['"]?args['"]?:\s*\[\s*(?:['"][^'"]*['"],\s*)?|hello['"],\s*['"]?args['"]?:\s*\[\s*['"]?[0-9]['"]?,\s*['"]auth['"],\s*['"][^'"]*['"],\s*|config['"],\s*['"]?args['"]?:\s*\[\s*['"]set['"],\s*['"](?:requirepass|masterauth|sentinel-pass|tls-key-file-pass)['"],\s*)(?:'([^']+)'|"([^"]+)")|\bargs['"]?:\s*\[\s*(?:['"](?-i:AUTH)['"],\s*(?:['"][^'"]*['"],\s*)?|['"]auth['"],\s*['"]default['"],\s*)(?:'([^']+)'|"([^"]+)")\s*\]|\bargs['"]?:\s*\[\s*['"]auth['"],\s*(?:['"][^'"]*['"],\s*)?['"]((?-i:[^'"]*[0-9A-Z!@#$%&*_][^'"]*))['"]\s*\]|\bname['"]?:\s*['"]acl['"],\s*['"]?args['"]?:\s*\[\s*['"]setuser['"],[^\]]*?['"]>([^'"]+)['"]"#,
         [
             "  command: { name: 'auth', args: [ 'default', 'thistle' ] }",
             "{\"name\":\"config\",\"args\":[\"SET\",\"requirepass\",\"thistle\"]}",
         ],
-        ["command: { name: 'get', args: [ 'session', 'thistle' ] }", "command: { name: 'auth', args: [] }"],
+        ["command: { name: 'get', args: [ 'session', 'thistle' ] }", "{\"args\":[\"auth\",\"status\"]}"],
     ),
     line(
         "call-in-a-trace",

@@ -79,7 +79,7 @@ impl Row {
                         .iter()
                         .any(|begin| lower.starts_with(begin))
             }
-            "encoded-by-a-shell" => {
+            "encoded-by-a-shell" | "hashed-by-a-shell" => {
                 text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }
             // Until when one is good: `2026-12-01T08:00:00Z`.

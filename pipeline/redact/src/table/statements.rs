@@ -371,11 +371,19 @@ pub(super) const STATEMENTS: &[Row] = &[
     ),
     line(
         "encoded-by-a-shell",
-        "people: echo -n password | base64, for the data of a Secret; echo -n password | sha256sum, for what is checked against it",
-        &["| base64", "| sha", "| md5sum", "| openssl ", "| mkpasswd", "| htpasswd", "| xxd -p", "| argon2 "],
-        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^'$=]{3,}[0-9!@#%&*][^'$=]*|[^'$\s=]*[0-9A-Z!@#%&*][^'$\s=]{3,})'|"([^"$=]{3,}[0-9!@#%&*][^"$=]*|[^"$\s=]*[0-9A-Z!@#%&*][^"$\s=]{3,})"|([^\s|'"$=;&()]{3,}[0-9!@#%*][^\s|'"$;&()]*))\s*\|\s*(?:base64(?:\s+(?:-w\s?0|--wrap=0|-b\s?0))?|(?:md5|sha[0-9]+)sum|shasum(?:\s+-a\s?[0-9]+)?|openssl\s+(?:dgst|passwd|enc|base64|md5|sha[0-9]+)[^|;&]*|(?:mkpasswd|htpasswd|argon2)\s[^|;&]*|xxd\s-p)\s*(?:-\s*)?(?:$|[;|&)>'"])"#,
+        "people: echo -n password | base64, for the data of a Secret; echo -n password | openssl passwd, for what is checked against it",
+        &["| base64", "| openssl ", "| mkpasswd", "| htpasswd", "| xxd -p", "| argon2 "],
+        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^'$=]{3,}[0-9!@#%&*][^'$=]*|[^'$\s=]*[0-9A-Z!@#%&*][^'$\s=]{3,})'|"([^"$=]{3,}[0-9!@#%&*][^"$=]*|[^"$\s=]*[0-9A-Z!@#%&*][^"$\s=]{3,})"|([^\s|'"$=;&()]{3,}[0-9!@#%*][^\s|'"$;&()]*))\s*\|\s*(?:base64(?:\s+(?:-w\s?0|--wrap=0|-b\s?0))?|openssl\s+(?:dgst|passwd|enc|base64|md5|sha[0-9]+)[^|;&]*|(?:mkpasswd|htpasswd|argon2)\s[^|;&]*|xxd\s-p)\s*(?:-\s*)?(?:$|[;|&)>'"])"#,
         ["echo -n 'th1stle' | base64", "printf thistle-9 | base64 -w0 > pw"],
         ["echo \"$PW\" | base64 -w 0", "echo -n admin | base64"],
+    ),
+    line(
+        "hashed-by-a-shell",
+        "people: echo -n password | sha256sum, for what is checked against it; without -n it is the name of a build",
+        &["| sha", "| md5sum"],
+        r#"\b(?:echo\s+-[a-zA-Z]*n[a-zA-Z]*|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^'$=]{3,}[0-9!@#%&*][^'$=]*|[^'$\s=]*[0-9A-Z!@#%&*][^'$\s=]{3,})'|"([^"$=]{3,}[0-9!@#%&*][^"$=]*|[^"$\s=]*[0-9A-Z!@#%&*][^"$\s=]{3,})"|([^\s|'"$=;&()]{3,}[0-9!@#%*][^\s|'"$;&()]*))\s*\|\s*(?:(?:md5|sha[0-9]+)sum|shasum(?:\s+-a\s?[0-9]+)?)\s*(?:-\s*)?(?:$|[;|&)>'"])"#,
+        ["echo -n 'th1stle' | sha256sum", "printf thistle-9 | sha1sum - > sum"],
+        ["echo \"main-2\" | sha1sum", "echo -n admin | sha256sum"],
     ),
     line(
         "password-in-other-scripts",

@@ -96,9 +96,9 @@ pub(super) const LINES: &[Row] = &[
         "key-of-a-clock",
         "NTP, chrony: number, how it is hashed, key",
         &[" hex:", " ascii:", " m ", " md5 ", " sha1 ", " sha256 ", " sha512 ", " aes128 ", " aes256 "],
-        r"^\s*[0-9]{1,5}\s+(?i:m|md5|sha-?[0-9]+(?:-[0-9]+)?|aes-?(?:128|256)(?:-?cmac)?)\s+(?:(?:HEX|ASCII):(\S+)|([^\s#]{0,31}[0-9!@$%&*_][^\s#]*))\s*(?:#.*)?$",
+        r"^\s*[0-9]{1,5}\s+(?:M|(?i:md5|sha-?[0-9]+(?:-[0-9]+)?|aes-?(?:128|256)(?:-?cmac)?))\s+(?:(?:HEX|ASCII):(\S+)|([^\s#]{0,31}[0-9!@$%&*_][^\s#]*))\s*(?:#.*)?$",
         ["10 SHA256 HEX:6F1D0B9A47C2E835", "1 M th1stle # of the hall"],
-        ["10 SHA256 checksums", "2 md5 sums differ: 2"],
+        ["5 m 30s", "2 md5 sums differ: 2"],
     ),
     line(
         "proxy-of-a-list",

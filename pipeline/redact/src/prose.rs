@@ -338,7 +338,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
 }
 
 /// Whether a word says that what follows is meant, in English, German, French, Spanish and Portuguese.
-fn says(word: &str) -> bool {
+pub(super) fn says(word: &str) -> bool {
     matches!(
         word,
         "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é" | "è"

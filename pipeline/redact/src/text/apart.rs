@@ -420,7 +420,10 @@ impl<'t> Scan<'t> {
             }
             trimmed => (trimmed, from + line.len() - word.trim_start().len()),
         };
-        let phrase = prose::is_phrase_of_words(name.text, word);
+        // `passphrase of the disk: x`, not `passphrase prompt: x`.
+        let first = head.split_whitespace().next();
+        let phrase = first.is_none_or(|word| prose::says(word) || prose::OWNS.contains(&word))
+            && prose::is_phrase_of_words(name.text, word);
         let made = shape::is_password(word) && (password || strange(word))
             || password && shape::is_key(word)
             || phrase;

@@ -258,8 +258,10 @@ impl<'t> Scan<'t> {
             return None;
         }
         let checked = || prose::checked(line).filter(|_| class != Class::Key);
-        let owned =
-            name.text == "community" || head.split_whitespace().next_back().is_some_and(names::owns_value);
+        // `SNMP community of the switches is x`, not `our community is x`.
+        let community = name.text == "community"
+            && (line.trim_start().starts_with("string") || head.to_ascii_lowercase().contains("snmp"));
+        let owned = community || head.split_whitespace().next_back().is_some_and(names::owns_value);
         // To the quote that closes what the name stands in: `msg="password changed" user=1`.
         let opened = head.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
         let shut = opened

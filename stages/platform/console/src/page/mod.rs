@@ -2,6 +2,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod add_runtime;
+mod against_git;
 pub(crate) mod application;
 pub(crate) mod applications;
 mod clusters;

@@ -119,6 +119,9 @@ const FAIR: Duration = Duration::from_secs(1);
 /// Said of calls whose turn did not come in time.
 const KEPT_BACK: &str = "calls of argo cd are not made in time: more are wanted than argocd.requestsPerSecond and argocd.concurrency let through";
 
+/// Said of an answer that is not read.
+const TOO_LARGE: &str = "an answer of argo cd is larger than argocd.maxBody: states of resources are asked for one by one, all else of it is not reported";
+
 /// The client of one Argo CD.
 pub struct ArgoCd {
     client: Client,
@@ -249,6 +252,8 @@ impl ArgoCd {
         let cause = error as &(dyn std::error::Error + 'static);
         if is_kept_back {
             tracing::warn!(error = cause, reason = reason.as_str(), subject, "{KEPT_BACK}");
+        } else if reason == Reason::TooLarge {
+            tracing::warn!(error = cause, reason = reason.as_str(), subject, "{TOO_LARGE}");
         } else if !reason.may_pass() {
             tracing::error!(error = cause, reason = reason.as_str(), subject, "argo cd refuses calls");
         } else {

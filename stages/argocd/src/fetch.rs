@@ -252,6 +252,8 @@ impl Fetcher {
             Err(error) => {
                 let subject = match app_of(fetch) {
                     Some(app) if error.reason() == Reason::Forbidden => app.project.as_str(),
+                    // Which application is that large is what whoever raises the limit wants to know.
+                    Some(app) if error.reason() == Reason::TooLarge => app.name.as_str(),
                     _ => fetch.call().as_str(),
                 };
                 self.argocd.say(&error, subject);

@@ -53,17 +53,24 @@ impl FetchPlan {
         if changed.is_empty() {
             return;
         }
-        let hooks = changed.iter().any(|(entry, _)| entry.hook);
-        if self.raw_manifests() != RawManifests::Absent || hooks {
+        let is_by_itself = |entry: &Entry| entry.hook || self.are_states_too_large();
+        if self.raw_manifests() != RawManifests::Absent
+            || changed.iter().any(|(entry, _)| is_by_itself(entry))
+        {
             fetches.push(self.desired_fetch(&self.app));
         }
-        let lacking = changed.iter().filter(|(entry, _)| entry.hook || self.is_unmanaged(entry));
+        let lacking = changed.iter().filter(|(entry, _)| is_by_itself(entry) || self.is_unmanaged(entry));
         fetches.extend(lacking.map(|(entry, _)| self.resource_fetch(entry)));
     }
 
     /// `managed-resources` was answered, and lacks the entry.
     fn is_unmanaged(&self, entry: &Entry) -> bool {
         matches!(self.managed_response(), Some(Parsed::Managed(managed)) if managed.get(&entry.resource).is_none())
+    }
+
+    /// The answer of `managed-resources` is too large: live states are asked for one by one, and `manifests` says what is desired.
+    pub(super) fn are_states_too_large(&self) -> bool {
+        matches!(self.managed_response(), Some(Parsed::Failed(Reason::TooLarge)))
     }
 
     /// Where a tree is read too, that is what is paced.
@@ -109,6 +116,8 @@ impl FetchPlan {
         let states = failed(self.managed_response(), "read managed resources");
         // Where nothing else changed there is no report that waits: what may have drifted is looked at again later.
         let states = states.filter(|_| !self.scope.quiet || !self.changed().is_empty());
+        // They are had one by one.
+        let states = states.filter(|(_, reason)| *reason != Reason::TooLarge);
         let parent = self.parent_fetch().and_then(|fetch| self.responses.get(&fetch));
         states.into_iter().chain(failed(parent, "read parent application"))
     }
@@ -204,6 +213,8 @@ impl FetchPlan {
                 Some(managed.get(&entry.resource).map_or(Digest::NONE, |state| state.digest))
             }
             Parsed::NotFound => (!self.scope.quiet).then_some(Digest::NONE),
+            // Of what is only had one by one nothing tells that it drifted further, and what else changed is told.
+            Parsed::Failed(Reason::TooLarge) => Some(Digest::NONE),
             _ => None,
         }
     }
@@ -216,6 +227,7 @@ impl FetchPlan {
     /// It is not known whether anything drifted further, and might be another time.
     pub(super) fn is_untold_of_drift(&self) -> bool {
         matches!(self.managed_response(), Some(Parsed::Failed(_) | Parsed::NotHeld))
+            && !self.are_states_too_large()
             && self.drifting().next().is_some()
     }
 

@@ -49,7 +49,11 @@ impl FetchPlan {
         }
         let managed = self.managed(entry);
         let live = match (entry.hook, self.managed_response()) {
-            (false, Some(Parsed::Failed(_) | Parsed::NotCompared | Parsed::NotHeld)) => return None,
+            (false, Some(Parsed::Failed(_) | Parsed::NotCompared | Parsed::NotHeld))
+                if !self.are_states_too_large() =>
+            {
+                return None;
+            }
             (false, Some(Parsed::NotFound)) => String::new(),
             _ => match managed {
                 Some(state) if !entry.hook => state.live.clone().unwrap_or_default(),

@@ -136,6 +136,27 @@ async fn an_event_becomes_reports_of_the_application_and_its_resources() {
 }
 
 #[tokio::test]
+async fn resources_whose_states_together_are_too_large_are_asked_for_one_by_one() {
+    let server = Server::new(|_, path| {
+        if path.contains("/managed-resources?") {
+            return format!(r#"{{"items":[],"more":"{}"}}"#, "x".repeat(4096)).into_response();
+        }
+        if path.contains("/resource?") {
+            return r#"{"manifest":"{\"kind\":\"Service\"}"}"#.into_response();
+        }
+        argo_cd(path)
+    })
+    .await;
+    let stage = Stage::looked(&server, |config| config.argocd.http.max_body = 4096).await;
+    let enriched = stage.enrich(&event("store")).await.unwrap();
+    let kinds: Vec<ReportKind> = enriched.reports.iter().map(|report| report.kind).collect();
+    assert_eq!(kinds, [labels::APP_REPORT, labels::RESOURCE_REPORT, labels::RESOURCE_REPORT]);
+    assert!(enriched.reports.iter().all(|report| !report.incomplete));
+    assert_eq!(enriched.refetch, None);
+    assert_eq!((calls_of(&server, "/managed-resources?"), calls_of(&server, "/resource?")), (1, 2));
+}
+
+#[tokio::test]
 async fn what_manifests_look_like_is_learned_once() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let stage = Stage::looked(&server, |_| {}).await;

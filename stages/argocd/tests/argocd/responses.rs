@@ -251,6 +251,8 @@ async fn an_answer_over_the_limit_is_too_large() {
     let rig = Rig::new(client::Config { http, ..server.config() }, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::TooLarge));
     assert_eq!(server.asked().len(), 1);
+    assert!(!rig.argocd.is_news(Reason::TooLarge, "store"), "it was said");
+    assert!(rig.argocd.is_news(Reason::TooLarge, "other"), "of no other application");
 }
 
 #[tokio::test]

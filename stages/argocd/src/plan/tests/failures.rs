@@ -76,9 +76,9 @@ fn with_managed(response: Response) -> impl FnMut(&Fetch) -> Response {
 
 #[test]
 fn an_application_whose_states_are_not_held_is_reported_at_once_and_its_resources_once_they_are() {
-    // As Argo CD answers whose cache holds nothing, where a project does not allow the application, where it is another's or a right
-    // is missing, and with too much.
-    let failures = [Reason::Refused, Reason::Forbidden, Reason::TooLarge].map(Response::Failed);
+    // As Argo CD answers whose cache holds nothing, where a project does not allow the application, and where it is another's or a
+    // right is missing.
+    let failures = [Reason::Refused, Reason::Forbidden].map(Response::Failed);
     for response in [Response::NotHeld].into_iter().chain(failures) {
         for (major, app) in [(2, store()), (3, store_with_health_in_tree())] {
             let event = event(&app);
@@ -91,6 +91,43 @@ fn an_application_whose_states_are_not_held_is_reported_at_once_and_its_resource
             assert_eq!(kinds(&later), ["Service", "Deployment"], "Argo CD {major}: {response:?}");
             assert!(!remember(Some(known), &later).unwrap().is_incomplete());
         }
+    }
+}
+
+#[test]
+fn resources_whose_states_together_are_too_large_are_reported_as_they_are_one_by_one() {
+    let one_by_one = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => Response::Failed(Reason::TooLarge),
+        Fetch::Resource { resource, .. } if resource.kind == "Service" => {
+            body(json!({"manifest": manifest("v1", "Service", "web", "live").to_string()}))
+        }
+        Fetch::Resource { .. } => Response::NotFound,
+        fetch => healthy(fetch),
+    };
+    for (major, app) in [(2, store()), (3, store_with_health_in_tree())] {
+        let mut app = app;
+        app["status"]["resources"][0]["status"] = json!("OutOfSync");
+        let (enriched, asked) = run(&event(&app), None, one_by_one);
+        assert_eq!(kinds(&enriched), ["Application", "Service", "Deployment"], "Argo CD {major}");
+        assert_eq!(calls(&asked).iter().filter(|call| **call == "resource").count(), 2, "Argo CD {major}");
+        let service = payload(&enriched, "Service");
+        let source = |name: &str| -> Value {
+            serde_json::from_str(service["source"][name].as_str().unwrap()).unwrap()
+        };
+        assert_eq!(source("actualManifest")["spec"]["state"], "live", "Argo CD {major}");
+        assert_eq!(source("desiredManifest")["spec"]["state"], "desired", "Argo CD {major}");
+        // It is all there is to tell: nothing is asked for again.
+        assert_eq!(enriched.refetch, None, "Argo CD {major}");
+        let known = remember(None, &enriched).unwrap();
+        assert!(!known.is_incomplete(), "Argo CD {major}");
+        app["metadata"]["resourceVersion"] = json!("11");
+        app["status"]["reconciledAt"] = json!("2026-11-21T12:01:00Z");
+        let (quiet, _) = run(&event(&app), Some(&known), one_by_one);
+        assert!(quiet.reports.is_empty() && quiet.refetch.is_none(), "Argo CD {major}");
+        app["metadata"]["resourceVersion"] = json!("12");
+        app["status"]["resources"][0]["status"] = json!("Synced");
+        let (later, _) = run(&event(&app), Some(&known), one_by_one);
+        assert_eq!(kinds(&later), ["Application", "Service"], "Argo CD {major}");
     }
 }
 

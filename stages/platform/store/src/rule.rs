@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Role;
+use crate::own_cluster::spellings;
 use crate::statement::{Value, parameter};
 
 /// What a rule is about.
@@ -229,7 +230,9 @@ impl Subject<'_> {
         match name {
             AttributeName::Runtime => one(Some(self.runtime)),
             AttributeName::Namespace => one(Some(self.namespace)),
-            AttributeName::Cluster => one(self.cluster),
+            AttributeName::Cluster => {
+                self.cluster.is_some_and(|cluster| spellings(values).iter().any(|one| one == cluster))
+            }
             AttributeName::EnvironmentName => one(self.environment_name),
             AttributeName::EnvironmentKind => one(self.environment_kind),
             AttributeName::GitSource => one(self.git_source),
@@ -391,7 +394,7 @@ fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Opti
     let column = match name {
         AttributeName::Runtime => "r.name",
         AttributeName::Namespace => "a.namespace",
-        AttributeName::Cluster => "a.cluster",
+        AttributeName::Cluster => return Some(one_of("a.cluster", &spellings(wanted), values)),
         AttributeName::EnvironmentName => "a.environment",
         AttributeName::ProductName => "a.product",
         AttributeName::Label => {

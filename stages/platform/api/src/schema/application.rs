@@ -74,7 +74,7 @@ impl ObjectMeta {
 
     /// Where the object itself is, which is where Argo CD runs.
     async fn cluster(&self) -> &'static str {
-        super::cluster::OWN_SERVER
+        stages_platform_store::OWN_CLUSTER_SERVER
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
-use stages_platform_store::{FleetCluster, ToldCluster};
+use stages_platform_store::{FleetCluster, OWN_CLUSTER, OWN_CLUSTER_SERVER, ToldCluster};
 
 use super::page::SliceInfo;
 use super::{caller, store};
@@ -18,11 +18,6 @@ const MESSAGE: usize = 1_024;
 const SHORT: usize = 100;
 /// The most of the versions of kinds of one cluster that is kept.
 const VERSIONS: usize = 8 * 1_024;
-
-/// Where Argo CD runs is told by this name.
-const OWN_NAME: &str = "in-cluster";
-/// The address of where Argo CD runs, from there.
-pub(super) const OWN_SERVER: &str = "https://kubernetes.default.svc";
 
 /// What a cluster is called.
 #[derive(SimpleObject)]
@@ -203,21 +198,27 @@ pub(crate) async fn known(context: &Context<'_>, runtime: Option<&str>) -> Resul
     for one in store.told_clusters(runtime, CLUSTERS).await.map_err(unread)? {
         told.entry(one.runtime.clone()).or_default().push(one);
     }
-    // An application names a cluster by its name or by its address.
-    let mut all = Vec::new();
+    // Applications name a cluster by its name or by its address: those that were told of as one are one.
+    let mut all: Vec<KnownCluster> = Vec::new();
+    let mut places = BTreeMap::<(String, String), usize>::new();
     for of in fleet {
         let of_runtime = told.get(&of.runtime).into_iter().flatten();
+        let server = if of.name == OWN_CLUSTER { OWN_CLUSTER_SERVER } else { of.name.as_str() };
         let told = of_runtime.clone().find(|told| told.name == of.name);
-        let told = told.or_else(|| of_runtime.clone().find(|told| told.server == of.name)).cloned();
+        let told = told.or_else(|| of_runtime.clone().find(|told| told.server == server)).cloned();
+        let place = told.as_ref().map(|told| (told.runtime.clone(), told.name.clone()));
+        let known = place.as_ref().and_then(|place| places.get(place)).and_then(|at| all.get_mut(*at));
+        if let Some(known) = known {
+            known.join(of);
+            continue;
+        }
+        if let Some(place) = place {
+            places.insert(place, all.len());
+        }
         all.push(KnownCluster { of, told });
     }
-    let named: BTreeSet<(String, String)> =
-        all.iter().map(|one| (one.of.runtime.clone(), one.of.name.clone())).collect();
     for (runtime, told) in told.into_iter().filter(|(runtime, _)| caller.sees_all_of(runtime)) {
-        let goes_to = |told: &ToldCluster| {
-            let mut names = [&told.name, &told.server].into_iter();
-            names.any(|name| named.contains(&(runtime.clone(), name.clone())))
-        };
+        let goes_to = |told: &ToldCluster| places.contains_key(&(runtime.clone(), told.name.clone()));
         for told in told.into_iter().filter(|told| !goes_to(told)) {
             let (runtime, name) = (runtime.clone(), told.name.clone());
             let of = FleetCluster { runtime, name, applications: 0, healthy: 0, unwell: 0, out_of_sync: 0 };
@@ -246,7 +247,7 @@ impl Managed {
         for KnownCluster { of, told } in clusters {
             let known = all.entry(of.runtime).or_default();
             if let Some(told) = &told {
-                let is_remote = told.name != OWN_NAME && told.server != OWN_SERVER;
+                let is_remote = told.name != OWN_CLUSTER && told.server != OWN_CLUSTER_SERVER;
                 let is_connected = is_remote && told.status == REACHED;
                 known.is_remote_connected = Some(known.is_remote_connected == Some(true) || is_connected);
             }
@@ -268,6 +269,18 @@ impl Managed {
 }
 
 impl KnownCluster {
+    /// With the applications that name it otherwise.
+    fn join(&mut self, other: FleetCluster) {
+        let FleetCluster { name, applications, healthy, unwell, out_of_sync, .. } = other;
+        if self.told.as_ref().is_some_and(|told| told.name == name) {
+            self.of.name = name;
+        }
+        self.of.applications += applications;
+        self.of.healthy += healthy;
+        self.of.unwell += unwell;
+        self.of.out_of_sync += out_of_sync;
+    }
+
     /// The runtime and the name.
     pub(crate) fn place(&self) -> (&str, &str) {
         (&self.of.runtime, &self.of.name)
@@ -293,7 +306,7 @@ impl From<KnownCluster> for Cluster {
     fn from(KnownCluster { of: one, told }: KnownCluster) -> Self {
         let server = match (&told, &*one.name) {
             (Some(told), _) => Some(told.server.clone()),
-            (None, OWN_NAME) => Some(OWN_SERVER.to_owned()),
+            (None, OWN_CLUSTER) => Some(OWN_CLUSTER_SERVER.to_owned()),
             (None, name) => Some(name.to_owned()).filter(|name| name.contains("://")),
         };
         let id = told.as_ref().map(|told| (told.runtime.clone(), told.name.clone()));

@@ -147,7 +147,7 @@ impl Flat for ObjectMeta {
             "namespace" => Some(text(|one: &Self| &one.namespace)),
             "name" => Some(text(|one: &Self| &one.name)),
             "account" => Some(text(|_: &Self| super::ACCOUNT)),
-            "cluster" => Some(text(|_: &Self| super::cluster::OWN_SERVER)),
+            "cluster" => Some(text(|_: &Self| stages_platform_store::OWN_CLUSTER_SERVER)),
             _ => None,
         }
     }

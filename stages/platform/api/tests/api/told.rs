@@ -94,6 +94,35 @@ async fn a_cluster_is_as_its_runtime_told_last_also_one_that_no_application_goes
 }
 
 #[tokio::test]
+async fn a_cluster_that_applications_name_by_its_name_and_by_its_address_is_one() {
+    let served = Served::new().await;
+    let own = "https://kubernetes.default.svc";
+    for (name, cluster) in [
+        ("argocd/a", "in-cluster"),
+        ("argocd/b", own),
+        ("argocd/c", "east"),
+        ("argocd/d", "https://10.0.0.1:6443"),
+    ] {
+        served.report_of("prod", name, |report| report.placement.cluster = cluster.to_owned()).await;
+    }
+    assert_eq!(
+        names(&served, &served.admin).await,
+        ["prod/east", "prod/https://10.0.0.1:6443", "prod/in-cluster"]
+    );
+    // Argo CD's own may be called otherwise.
+    let east = cluster("east", "https://10.0.0.1:6443", "Successful");
+    tell(&served, &[cluster("hub", own, "Successful"), east]).await;
+    assert_eq!(runtime(&served, "prod").await, (json!(2), json!(true)));
+    let query = "{ clusters { edges { node { metadata { name } server info { applicationsCount } } } } }";
+    let listed = served.data(&served.admin, query, json!({})).await;
+    let one = |name: &str, server: &str| json!({"node": {"metadata": {"name": name}, "server": server, "info": {"applicationsCount": 2}}});
+    assert_eq!(
+        listed["clusters"]["edges"],
+        json!([one("east", "https://10.0.0.1:6443"), one("in-cluster", own)])
+    );
+}
+
+#[tokio::test]
 async fn whoever_sees_a_part_of_a_runtime_sees_the_clusters_of_that_part() {
     let served = Served::new().await;
     served.report_of("prod", "argocd/a", |report| report.placement.cluster = "east".to_owned()).await;

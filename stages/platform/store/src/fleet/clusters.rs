@@ -4,6 +4,7 @@ use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::listing::count;
 use crate::fleet::selection::Query;
+use crate::own_cluster::{OWN_CLUSTER, OWN_CLUSTER_SERVER};
 use crate::rule::View;
 use crate::store::Store;
 
@@ -12,7 +13,7 @@ use crate::store::Store;
 pub struct FleetCluster {
     /// The runtime whose applications go there.
     pub runtime: String,
-    /// By its name, or else by its address.
+    /// By its name, or else by its address; that of Argo CD itself is `in-cluster`, however its applications name it.
     pub name: String,
     /// How many applications go there.
     pub applications: u64,
@@ -34,11 +35,11 @@ impl Store {
         let mut query = Query::default();
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
         query.sql = format!(
-            "SELECT r.name, a.cluster, count(*), count(*) FILTER (WHERE a.health = 'Healthy'), \
+            "SELECT r.name, CASE WHEN a.cluster = '{OWN_CLUSTER_SERVER}' THEN '{OWN_CLUSTER}' ELSE a.cluster END, count(*), count(*) FILTER (WHERE a.health = 'Healthy'), \
              count(*) FILTER (WHERE a.health IN ('Degraded', 'Missing')), count(*) FILTER (WHERE a.sync = 'OutOfSync'), \
              count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
-             WHERE a.name <> '' AND a.deleted = 0 AND a.cluster <> '' AND {seen} GROUP BY r.name, a.cluster \
-             ORDER BY 5 DESC, 6 DESC, a.cluster, r.name LIMIT {limit}"
+             WHERE a.name <> '' AND a.deleted = 0 AND a.cluster <> '' AND {seen} GROUP BY 1, 2 \
+             ORDER BY 5 DESC, 6 DESC, 2, 1 LIMIT {limit}"
         );
         let rows = query.rows(&mut self.read().await?).await?;
         let all = rows.first().map_or(Ok(0), |row| row.int(6))?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::own_cluster::spellings;
 use crate::report::Millis;
 use crate::statement::{Value, parameter};
 
@@ -60,6 +61,7 @@ impl Condition {
                 format!("(a.search {like} OR lower(r.name) {like} OR lower(a.environment) {like})")
             }
             Self::AnyOf(field, all) => {
+                let all = if *field == Field::Cluster { spellings(all) } else { all.clone() };
                 let field = match field {
                     Field::Environment => "a.environment",
                     Field::Runtime => "r.name",

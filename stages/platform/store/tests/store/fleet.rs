@@ -100,6 +100,7 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
 pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(opened: Opened) {
     let mut web = application("web", "production", "Healthy", "Synced", 1);
     web.operation = operation(2, Some(6 * HOUR), "Failed");
+    web.placement.cluster = "https://kubernetes.default.svc".to_owned();
     opened.keep(web).await;
     let mut other = application("api", "staging", "Degraded", "OutOfSync", 2);
     other.placement.labels[1].1 = "core".to_owned();
@@ -142,6 +143,9 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
         (any(Field::Sync, "Synced"), &["web"]),
         (any(Field::Cluster, "east"), &["api"]),
         (any(Field::Cluster, "eas"), &[]),
+        // By its name or by its address.
+        (any(Field::Cluster, "in-cluster"), &["web"]),
+        (any(Field::Cluster, "https://kubernetes.default.svc"), &["web"]),
         (any(Field::Product, "mail"), &["api"]),
         (Condition::AnyOf(Field::Project, Vec::new()), &[]),
         (image("shop/web"), &["web"]),

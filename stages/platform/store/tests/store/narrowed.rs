@@ -42,7 +42,7 @@ pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened)
         all.push(report);
     }
     all[1].entity.app_namespace = "spaced".to_owned();
-    all[2].placement.cluster = "west".to_owned();
+    all[2].placement.cluster = "in-cluster".to_owned();
     all[3].placement.labels =
         vec![("team".to_owned(), "web".to_owned()), ("env".to_owned(), "Web".to_owned())];
     all[4].placement.product = "mail".to_owned();
@@ -63,7 +63,13 @@ pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened)
     let cases = [
         (json!([{"name": "RUNTIME", "value": "other"}]), vec!["elsewhere"], vec!["other"]),
         (json!([{"name": "NAMESPACE", "value": "spaced"}]), vec!["spaced"], vec!["prod"]),
-        (json!([{"name": "CLUSTER", "value": "west"}]), vec!["clustered"], vec!["prod"]),
+        (json!([{"name": "CLUSTER", "value": "in-cluster"}]), vec!["clustered"], vec!["prod"]),
+        // Argo CD's own has a name and an address.
+        (
+            json!([{"name": "CLUSTER", "value": "https://kubernetes.default.svc"}]),
+            vec!["clustered"],
+            vec!["prod"],
+        ),
         (json!([{"name": "PRODUCT_NAME", "value": "mail"}]), vec!["product"], vec!["prod"]),
         (json!([{"name": "ENVIRONMENT_NAME", "value": "Web"}]), vec!["labelled"], vec!["prod"]),
         // Letter by letter, key and value together, and nothing that only begins so.

@@ -20,7 +20,8 @@ pub(crate) async fn clusters_are_told_by_runtime_with_how_their_applications_are
     let (well, out) = (("Healthy", "Synced"), ("Healthy", "OutOfSync"));
     for (at, (name, cluster, state)) in (1..).zip([
         ("a", "in-cluster", well),
-        ("b", "in-cluster", out),
+        // By its address.
+        ("b", "https://kubernetes.default.svc", out),
         ("c", "east", well),
         ("d", "east", ("Degraded", "OutOfSync")),
         ("e", "east", ("Missing", "Synced")),

@@ -35,7 +35,8 @@ impl Store {
         let mut query = Query::default();
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
         query.sql = format!(
-            "SELECT r.name, CASE WHEN a.cluster = '{OWN_CLUSTER_SERVER}' THEN '{OWN_CLUSTER}' ELSE a.cluster END, count(*), count(*) FILTER (WHERE a.health = 'Healthy'), \
+            "SELECT r.name, CASE WHEN a.cluster = '{OWN_CLUSTER_SERVER}' THEN '{OWN_CLUSTER}' ELSE a.cluster END, \
+             count(*), count(*) FILTER (WHERE a.health = 'Healthy'), \
              count(*) FILTER (WHERE a.health IN ('Degraded', 'Missing')), count(*) FILTER (WHERE a.sync = 'OutOfSync'), \
              count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.name <> '' AND a.deleted = 0 AND a.cluster <> '' AND {seen} GROUP BY 1, 2 \

@@ -1,13 +1,10 @@
 //! What is stored: values of serde types in MessagePack, under a version, and sealed where they leave the memory.
 
-use std::fmt;
 use std::hash::Hasher as _;
-use std::marker::PhantomData;
 
-use pipeline_core::{Parked, Pending, Record, Uid, Version};
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use pipeline_core::{Lengthened, Parked, Pending, Record, Uid, Version};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 
 use super::tables::Table;
 
@@ -34,30 +31,6 @@ pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
     let Stored::V1(value) = rmp_serde::from_slice(bytes).map_err(|_| Unreadable)?;
     Ok(value)
-}
-
-/// A value whose list of members may be longer: what a later version adds behind them, and gives no variant of its own, is passed over.
-/// After a rollback, and beside replicas that are newer, all would be reported once more otherwise.
-struct Lengthened<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lengthened<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = Lengthened<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of members")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Lengthened<T>, A::Error> {
-                let value = T::deserialize(SeqAccessDeserializer::new(&mut all))?;
-                while all.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Lengthened(value))
-            }
-        }
-        from.deserialize_seq(Members(PhantomData))
-    }
 }
 
 /// Reads a record. Rows are found by bisection: an order that is not theirs would hide some of them.

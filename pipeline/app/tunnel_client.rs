@@ -66,7 +66,8 @@ async fn run(
     };
     let client = client.build(&registry)?;
     let ready = client.ready();
-    let judge = move || match ready.is_ready() {
+    // Whoever waits for the end of an update of a Deployment waits for those that stand by as well.
+    let judge = move || match ready.is_ready() || ready.stands_by() {
         true => Ok(()),
         false => Err("visitors do not reach the service through the tunnel: the log says why"),
     };

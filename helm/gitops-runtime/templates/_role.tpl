@@ -9,6 +9,7 @@ A role without state: its settings, Service, Deployment and budget. Takes a dict
   ports: of its container beside 8088 (health and metrics), as [{name, containerPort}]
   service: name, annotations, type and ports of its Service
   health: the name of another Service for 8088, where that one is reached from outside; may be left out
+  alone: whether new pods are to begin when former ones end, as those keep what they need; may be left out
 */}}
 {{- define "gitops-runtime.role" -}}
 {{- $root := .root -}}
@@ -80,7 +81,7 @@ spec:
   revisionHistoryLimit: 3
   strategy:
     type: RollingUpdate
-    rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+    rollingUpdate: {{ ternary "{maxSurge: 0, maxUnavailable: 100%}" "{maxSurge: 1, maxUnavailable: 0}" (get . "alone" | default false) }}
   selector:
     matchLabels: {{- $selector | nindent 6 }}
   template:

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher as _;
 
-use pipeline_core::{Parked, Pending, Record, Uid, Version};
+use pipeline_core::{Lengthened, Parked, Pending, Record, Uid, Version};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable>
 
 /// Reads a record. Rows are found by bisection: an order that is not theirs would hide some of them.
 pub(super) fn record(bytes: &[u8]) -> Result<Record, Unreadable> {
-    let record: Record = decode(bytes)?;
+    let Lengthened(record) = decode::<Lengthened<Record>>(bytes)?;
     if record.entities.is_sorted_by(|a, b| a.id < b.id) { Ok(record) } else { Err(Unreadable) }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn incarnation(bytes: &[u8]) -> Result<(Uid, Version), Unreadable> {
         #[serde(default)] IgnoredAny,
         #[serde(default)] IgnoredAny,
     );
-    let Head(uid, version, ..) = decode(bytes)?;
+    let Lengthened(Head(uid, version, ..)) = decode(bytes)?;
     Ok((uid, version))
 }
 

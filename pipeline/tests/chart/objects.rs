@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::helm::{
-    NAMESPACE, ROOT, Rendered, chart, expect, object, objects, objects_of, pods, rendered, template, text,
-    values,
+    NAMESPACE, ROOT, Rendered, chart, expect, object, objects, objects_of, pods, rendered, settings,
+    template, text, values,
 };
 use crate::texts::described;
 
@@ -556,19 +556,25 @@ fn settings_that_a_program_reads_once_bring_new_pods_when_they_change() {
 fn how_a_workload_is_renewed_is_said_wholly() {
     let mut kinds = BTreeSet::new();
     for file in values("good-") {
-        for deployment in objects(&file).iter().filter(|object| object["kind"] == "Deployment") {
+        let objects = objects(&file);
+        for deployment in objects.iter().filter(|object| object["kind"] == "Deployment") {
             let (name, strategy) = (&deployment["metadata"]["name"], &deployment["spec"]["strategy"]);
             // What the API server fills in of the one kind it refuses beside the other, where fields are applied by owner.
+            // Of frp one client alone has the name of a tunnel, so that a new one would wait for the former's end.
+            let is_client = name.as_str().unwrap().ends_with("-tunnel-client");
+            let is_alone =
+                is_client && settings(&objects, "tunnel-client")["tunnelClient"]["protocol"] == "frp";
             let expected = match strategy["type"].as_str() {
+                Some("RollingUpdate") if is_alone => json!({"maxSurge": 0, "maxUnavailable": "100%"}),
                 Some("RollingUpdate") => json!({"maxSurge": 1, "maxUnavailable": 0}),
                 Some("Recreate") => Value::Null,
                 other => panic!("{name}: {other:?}"),
             };
             assert_eq!(strategy["rollingUpdate"], expected, "{}: {name}", file.display());
-            kinds.insert(strategy["type"].to_string());
+            kinds.insert((strategy["type"].to_string(), is_alone));
         }
     }
-    assert_eq!(kinds.len(), 2, "{kinds:?}");
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
 }
 
 #[test]

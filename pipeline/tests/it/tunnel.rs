@@ -155,6 +155,8 @@ async fn a_client_that_another_takes_over_from_is_stopped_and_no_request_fails()
     for _ in 0..2 {
         let newer = world.client().await;
         client.says("a newer client has taken this tunnel over; waiting beside it").await;
+        // Whoever updates a Deployment waits for each of its pods.
+        client.answers("/readyz", |status, _| status == 200).await;
         visitors.go_on().await;
         let older = std::mem::replace(&mut client, newer);
         older.stop().await;

@@ -137,6 +137,11 @@ struct Registering {
 
 impl Registering {
     fn start(folder: &Path, peers: &str, runtime: &str) -> Self {
+        Self::at(folder, peers, runtime, "https://runtime.example.com")
+    }
+
+    /// The same of one that is reached at an address.
+    fn at(folder: &Path, peers: &str, runtime: &str, address: &str) -> Self {
         let port = port::free().unwrap();
         for (name, text) in [("argocd-token", "any"), ("cluster-token", "any")] {
             std::fs::write(folder.join(name), text).unwrap();
@@ -154,7 +159,7 @@ impl Registering {
             format!("appProxy.repositories.directory=clones-{port}"),
             format!("appProxy.registration.runtime={runtime}"),
             "appProxy.registration.tokenFile=key".to_owned(),
-            "appProxy.registration.ingressHost=https://runtime.example.com".to_owned(),
+            format!("appProxy.registration.ingressHost={address}"),
             "appProxy.registration.accessMode=INGRESS".to_owned(),
             "appProxy.registration.ingressClass=nginx".to_owned(),
             "appProxy.registration.ingressController=k8s.io/ingress-nginx".to_owned(),
@@ -305,6 +310,44 @@ async fn a_runtime_that_was_upgraded_is_listed_with_the_version_that_runs() {
     assert!(row.split_whitespace().any(|cell| cell == env!("CARGO_PKG_VERSION")), "{listed}");
     upgraded.kill().await;
     desk.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_whose_address_changes_with_an_upgrade_is_asked_there() {
+    let (platform, folder) = platform().await;
+    let (peers, url) = Peers::start(&platform.url()).await;
+    let first = Registering::start(folder.path(), &url, "eu1");
+    first.says(200, "OK").await;
+    first.kill().await;
+    let named = json!({"query": r#"{ runtime(name: "eu1") { ingressHost } }"#});
+    let address =
+        async || platform.ask(platform.key(), &named).await["data"]["runtime"]["ingressHost"].clone();
+    assert_eq!(address().await, "https://runtime.example.com/");
+
+    let moved = Registering::at(folder.path(), &url, "eu1", "https://elsewhere.example.com");
+    wait_for(
+        "the new address",
+        async || address().await,
+        |address| address == "https://elsewhere.example.com/",
+    )
+    .await;
+    moved.kill().await;
+    // Whichever token it has, it is known as that of the runtime.
+    let (keys, token) = peers.kept();
+    assert_eq!(keys, ["token"]);
+    let me = json!({"query": "{ me { runtimeName } }"});
+    assert_eq!(platform.ask(&token, &me).await["data"]["me"]["runtimeName"], "eu1");
+
+    // Without the key it is said that nobody was told.
+    std::fs::remove_file(folder.path().join("key")).unwrap();
+    let keyless = Registering::at(folder.path(), &url, "eu1", "https://nowhere.example.com");
+    let lines = keyless.process.lines().clone();
+    let untold = "the platform could not be told where the runtime is now";
+    wait_for("the warning", async || lines.all(), |all| all.iter().any(|line| line.contains(untold))).await;
+    keyless.says(200, "OK").await;
+    keyless.kill().await;
+    assert_eq!(address().await, "https://elsewhere.example.com/");
+    assert_eq!(peers.kept(), (keys, token));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! What is remembered of an application, beside what was acknowledged: this stage's own part of a record.
 
 use bytes::Bytes;
-use pipeline_core::{Digest, Record, Settled};
+use pipeline_core::{Digest, Lengthened, Record, Settled};
 use serde::{Deserialize, Serialize};
 
 /// Digests of the four sections of an application that are compared. The default equals no state's.
@@ -45,12 +45,12 @@ impl State {
         rmp_serde::to_vec(&Stored::V1(self)).unwrap_or_default().into()
     }
 
-    /// What a record holds. One of which nothing is known, and one that a newer version wrote, is that of nothing:
-    /// every state differs from it.
+    /// What a record holds, without what a later version adds to it. One of which nothing is known, and one to which a newer version
+    /// gives another meaning, is that of nothing: every state differs from it.
     #[must_use]
     pub fn of(record: &Record) -> Self {
         let stored = rmp_serde::from_slice(&record.state);
-        stored.map_or_else(|_| Self::default(), |Stored::V1(state)| state)
+        stored.map_or_else(|_| Self::default(), |Stored::V1(Lengthened(state))| state)
     }
 
     /// What a new state is compared with; `None` until a delivery was acknowledged as a whole.
@@ -78,6 +78,10 @@ mod tests {
         assert_eq!((State::of(&record), State::acknowledged(&record)), (state.clone(), None));
         record.settled = Settled::Now;
         assert_eq!(State::acknowledged(&record), Some(state.clone()));
+        let State { sections, healthy, repo_url, server } = &state;
+        let more = rmp_serde::to_vec(&Stored::V1((sections, healthy, repo_url, server, "more"))).unwrap();
+        let later = Record { state: more.into(), ..Record::new("u".into()) };
+        assert_eq!(State::of(&later), state, "what a later version adds is passed over");
         record.settled = Settled::Before;
         let unsettled = State { sections: Sections::default(), ..state };
         assert_eq!(State::acknowledged(&record), Some(unsettled), "its health stays known");

@@ -235,7 +235,7 @@ impl ProxyConfig {
         let (token, registers) = self.platform_token.begin();
         let why = registers.as_ref().map(|_| "it has just been started".to_owned());
         let (unregistered, registered) = watch::channel(why);
-        let platform = Platform { client: platform_client.clone(), token };
+        let platform = Platform { client: platform_client, token };
         let key = RedactionKey::generate().map_err(BuildError::Key)?;
         let argocd = argocd_client(&self.argocd, self.argocd_http, &meter).await?;
         let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
@@ -290,7 +290,7 @@ impl ProxyConfig {
             config,
             cluster: cluster.clone(),
             namespace: self.namespace.clone(),
-            client: platform_client,
+            platform: platform.clone(),
             token,
             unregistered,
         });
@@ -342,10 +342,15 @@ impl Proxy {
             told.cancel();
         };
         let looking = async {
-            if let Some(registration) = registration {
+            if let Some(registration) = &registration {
                 registration.run(stop.clone()).await;
             }
-            heartbeat.run(stop.clone()).await;
+            let telling = Box::pin(async {
+                if let Some(registration) = &registration {
+                    registration.tell_address(stop.clone()).await;
+                }
+            });
+            tokio::join!(telling, heartbeat.run(stop.clone()));
         };
         tokio::join!(looking, recorder.run(told.clone(), stopping.records), acts);
     }

@@ -200,6 +200,8 @@ impl Forwarding {
 #[derive(Debug, Clone)]
 pub struct Ready {
     serving: Arc<AtomicUsize>,
+    /// Connections that wait beside a newer life of this client.
+    waiting: Arc<AtomicUsize>,
     reached: Arc<Mutex<Option<Instant>>>,
     lately: Duration,
 }
@@ -210,6 +212,12 @@ impl Ready {
     pub fn is_ready(&self) -> bool {
         let last = *lock(&self.reached);
         self.serving.load(Ordering::Acquire) > 0 && last.is_some_and(|last| last.elapsed() < self.lately)
+    }
+
+    /// Whether a newer life of this client has the tunnel, which this one takes over when that is gone.
+    #[must_use]
+    pub fn stands_by(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
     }
 }
 
@@ -230,6 +238,7 @@ impl ClientConfig {
         let host = host.ok_or(ClientError::Forward)?.trim_matches(['[', ']']).to_owned();
         let ready = Ready {
             serving: Arc::default(),
+            waiting: Arc::default(),
             reached: Arc::default(),
             lately: self.times.ping * 2 + self.times.handshake,
         };
@@ -265,7 +274,8 @@ impl Client {
 
     /// Keeps one connection up until told to stop.
     async fn keep(to: Arc<Forwarding>, stop: Shutdown) -> Result<(), ClientError> {
-        let (mut failures, mut is_waiting) = (0_u32, false);
+        let mut failures = 0_u32;
+        let mut waiting: Option<Counted> = None;
         // Those that are about to be closed go on beside the next.
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
@@ -276,7 +286,7 @@ impl Client {
             loop {
                 match told.recv().await {
                     Some(Event::Serving) => {
-                        (failures, is_waiting) = (0, false);
+                        (failures, waiting) = (0, None);
                         tracing::info!(tunnel = %to.name, "the tunnel is open");
                     }
                     Some(Event::Superseded) => is_superseded = true,
@@ -286,10 +296,10 @@ impl Client {
                         if !to.standby {
                             return Err(ClientError::Superseded);
                         }
-                        if !is_waiting {
+                        if waiting.is_none() {
                             tracing::info!(tunnel = %to.name, "a newer client has taken this tunnel over; waiting beside it");
+                            waiting = Some(Counted::new(to.ready.waiting.clone()));
                         }
-                        is_waiting = true;
                         // A server that lets nobody wait there answers at once, and is asked now and then.
                         let has_waited = is_superseded || began.elapsed() >= to.times.handshake / 4;
                         failures = if has_waited { 0 } else { MOST_FAILURES };
@@ -302,6 +312,8 @@ impl Client {
                             return Err(error);
                         }
                         failures = (failures + 1).min(MOST_FAILURES);
+                        // Who has the tunnel now is not known.
+                        waiting = None;
                         to.metrics.failures.inc();
                         let source = std::error::Error::source(&error).map(ToString::to_string);
                         tracing::warn!(tunnel = %to.name, %error, source, failures, "the tunnel is not open; trying again");
@@ -344,22 +356,31 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
     drop(events.send(Event::Ended(ended)).await);
 }
 
+/// Counts one more, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(all: Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::AcqRel);
+        Self(all)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Counts a connection to the server as one that is served, until it is dropped.
 struct Served {
-    all: Arc<AtomicUsize>,
+    _one: Counted,
     _counted: GaugeGuard,
 }
 
 impl Served {
     fn new(all: Arc<AtomicUsize>, gauge: &IntGauge) -> Self {
-        all.fetch_add(1, Ordering::AcqRel);
-        Self { all, _counted: GaugeGuard::new(gauge) }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.all.fetch_sub(1, Ordering::AcqRel);
+        Self { _one: Counted::new(all), _counted: GaugeGuard::new(gauge) }
     }
 }
 

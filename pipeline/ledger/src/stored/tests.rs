@@ -131,6 +131,18 @@ fn what_is_stored_is_this() {
 }
 
 #[test]
+fn what_a_later_version_adds_to_a_record_is_passed_over() {
+    let mut kept = Record::new("u1".into());
+    kept.watched = Some(Version(7));
+    let Record { uid, version, settled, state, fact, reported, floor, entities, sent, watched } = &kept;
+    let later = ("more", [1_u8, 2]);
+    let bytes =
+        encode(&(uid, version, settled, state, fact, reported, floor, entities, sent, watched, 9_u64, later));
+    assert_eq!(incarnation(&bytes), Ok((uid.clone(), *version)));
+    assert_eq!(record(&bytes), Ok(kept.clone()));
+}
+
+#[test]
 fn a_newer_version_and_rows_out_of_order_are_refused() {
     let mut kept = Record::new("u1".into());
     let mut newer = encode(&kept);

@@ -72,12 +72,30 @@ async fn a_client_in_standby_waits_beside_the_newer_one() {
     let newer = world.client(at, |config| config.generation = 2);
     newer.is_ready().await;
     eventually("the older one is not ready", async || !older.ready.is_ready()).await;
+    eventually("it stands by", async || older.ready.stands_by()).await;
     assert_eq!(world.answer("/").await.0, 200);
     assert!(!older.ended.is_finished());
     newer.stopped().await;
     older.is_ready().await;
     assert_eq!(world.answer("/").await.0, 200);
     older.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_clock_is_behind_the_former_ones_stands_by_until_its_server_is_away() {
+    let (world, service) = (World::start().await, Service::default());
+    let at = service.start().await;
+    let former = world.client(at, |config| config.generation = 2);
+    former.is_ready().await;
+    let next = world.client(at, |config| config.standby = true);
+    eventually("it stands by", async || next.ready.stands_by()).await;
+    assert!(!next.ready.is_ready());
+    // What it was told so far says nothing of who has the tunnel then.
+    world.stop();
+    eventually("it stands by no more", async || !next.ready.stands_by()).await;
+    assert!(!next.ready.is_ready());
+    former.stopped().await;
+    next.stopped().await;
 }
 
 /// Asks for the tunnel as an older life of a client, which waits as the header says, and gives the connection.

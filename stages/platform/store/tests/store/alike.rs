@@ -165,12 +165,11 @@ pub(crate) async fn reports_of_one_group_leave_what_each_alone_leaves(
         let differing = |some: &[String], others: &[String]| {
             some.iter().filter(|row| !others.contains(row)).cloned().collect::<Vec<_>>()
         };
-        let (lost, odd) = (differing(&those, &these), differing(&these, &those));
         assert!(
             those == these,
             "group {group} of seed {seed}: without\n{}\nand with\n{}",
-            lost.join("\n"),
-            odd.join("\n")
+            differing(&those, &these).join("\n"),
+            differing(&these, &those).join("\n")
         );
     }
     for outcome in [Outcome::Kept, Outcome::Repeated, Outcome::Outdated] {

@@ -1,4 +1,4 @@
-//! The contract: each of these holds on both databases.
+//! The contract: each of these holds on both databases, of which `databases.rs` has a test for each part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,34 +8,28 @@ use serde_json::json;
 use stages_platform_store::{
     By, Delivery, ObjectState, Outcome, Place, Retention, RetentionDays, StoreError, Text, View, create_token,
 };
-use tempfile::TempDir;
 
 use crate::alike;
 use crate::changes;
 use crate::clocks;
-use crate::connections;
 use crate::drifted;
 use crate::fleet;
 use crate::group;
 use crate::letters;
-use crate::looked_up;
 use crate::matrix;
 use crate::narrowed;
 use crate::overview;
 use crate::owners;
-use crate::postgres::Server;
 use crate::ranges;
-use crate::runtimes;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, on, open, operation, report, resource};
-use crate::upgraded;
 
 const HOUR: i64 = 3_600_000;
 /// Of random reports.
 const SEEDS: u64 = 2;
 
-/// Runs the contract on a place that is new each time it is asked for.
-async fn holds(place: &mut impl AsyncFnMut() -> Place) {
+/// Each part runs on a place that is new each time it is asked for.
+pub(crate) async fn what_is_reported_holds(place: &mut impl AsyncFnMut() -> Place) {
     Box::pin(tokens_are_known_and_others_are_not(&place().await)).await;
     on(place, a_report_is_read_as_it_was_sent).await;
     on(place, a_key_is_taken_once).await;
@@ -47,6 +41,15 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, what_is_held_follows_the_keys).await;
     on(place, ranges::applications_are_found_by_a_range_of_their_keys).await;
     on(place, a_delivery_is_kept_whole_and_many_at_once).await;
+    on(place, history_follows_operations_and_sync).await;
+    on(place, changes::what_changed_stands_with_its_sync_whatever_comes_first).await;
+    on(place, changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told).await;
+    on(place, what_one_report_spoils_spoils_no_other).await;
+    on(place, what_waited_is_no_cluster_that_was_restored).await;
+    on(place, names_as_long_as_they_may_be_are_kept).await;
+}
+
+pub(crate) async fn what_is_kept_together_holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, group::a_key_that_stands_twice_in_a_delivery_is_taken_once).await;
     on(place, group::a_runtime_that_sends_much_keeps_no_other_waiting).await;
     on(place, group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does).await;
@@ -60,18 +63,9 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
         .await;
     }
     on(place, alike::a_group_takes_few_statements_and_a_repeat_of_it_hardly_any).await;
-    on(place, history_follows_operations_and_sync).await;
-    on(place, changes::what_changed_stands_with_its_sync_whatever_comes_first).await;
-    on(place, changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told).await;
-    on(place, what_one_report_spoils_spoils_no_other).await;
-    on(place, what_waited_is_no_cluster_that_was_restored).await;
-    on(place, names_as_long_as_they_may_be_are_kept).await;
-    Box::pin(crate::accounts::hold(place)).await;
-    what_goes_and_whose_it_is_holds(place).await;
-    what_is_read_across_the_fleet_holds(place).await;
 }
 
-async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place) {
+pub(crate) async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, changes::what_changed_goes_with_the_history_that_it_is_of).await;
     on(place, what_is_old_goes_and_the_state_stays).await;
     on(place, shipping::what_was_deployed_before_the_time_that_is_kept_is_no_change_when_it_comes_again)
@@ -82,7 +76,7 @@ async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place)
     on(place, letters::a_label_is_found_however_many_images_there_are).await;
 }
 
-async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {
+pub(crate) async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages).await;
     on(place, fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more).await;
     on(place, shipping::figures_are_what_was_generated_and_what_a_slow_reading_finds).await;
@@ -106,33 +100,6 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     on(place, owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says).await;
     on(place, narrowed::a_narrow_user_sees_exactly_theirs_everywhere).await;
     on(place, fleet::what_changed_is_told_from_a_place_on_or_is_too_much).await;
-}
-
-#[tokio::test]
-async fn the_contract_holds_on_sqlite() {
-    let folder = TempDir::new().unwrap();
-    let mut number = 0;
-    holds(&mut async || {
-        number += 1;
-        Place::Sqlite(folder.path().join(format!("{number}.db")))
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_contract_holds_on_postgres() {
-    let server = Server::start().await;
-    holds(&mut async || Place::Postgres(server.database().await)).await;
-    let url = async || server.database().await;
-    Box::pin(connections::a_connection_that_cannot_begin_is_not_used_again(&url().await)).await;
-    Box::pin(connections::a_connection_to_a_server_that_takes_nothing_is_not_used_again(&url().await)).await;
-    Box::pin(looked_up::no_table_is_read_through_when_it_has_grown(&url().await)).await;
-    Box::pin(looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&url().await)).await;
-    Box::pin(looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&url().await)).await;
-    Box::pin(upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&url().await)).await;
-    let mut english = async || Place::Postgres(server.english_database().await);
-    on(&mut english, runtimes::lists_leave_nothing_out_whichever_language_the_database_has).await;
-    on(&mut async || Place::Postgres(url().await), what_cannot_be_indexed_is_unfit_and_spoils_no_other).await;
 }
 
 async fn tokens_are_known_and_others_are_not(place: &Place) {
@@ -567,7 +534,7 @@ async fn names_as_long_as_they_may_be_are_kept(opened: Opened) {
     opened.close().await;
 }
 
-async fn what_cannot_be_indexed_is_unfit_and_spoils_no_other(opened: Opened) {
+pub(crate) async fn what_cannot_be_indexed_is_unfit_and_spoils_no_other(opened: Opened) {
     let delivery = |key: &str, report| Delivery {
         runtime: opened.runtime.id,
         key: digest(key),

@@ -9,6 +9,7 @@ mod clocks;
 mod connecting;
 mod connections;
 mod contract;
+mod databases;
 mod drifted;
 mod file;
 mod fleet;

@@ -5,7 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection};
+use stages_platform_store::{Place, StoreConfig};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::support::KEEP_ALL;
 
 /// It may take so long on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -14,6 +18,8 @@ pub(crate) struct Server {
     child: Child,
     folder: TempDir,
     port: u16,
+    /// The name of a database with the tables of a store, and nothing in them.
+    tables: OnceCell<String>,
 }
 
 /// The folder of its programs.
@@ -79,7 +85,7 @@ impl Server {
             .stderr(log)
             .spawn()
             .unwrap();
-        let server = Self { child, folder, port };
+        let server = Self { child, folder, port, tables: OnceCell::new() };
         let answers = async {
             while PgConnection::connect(&server.url("postgres")).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -104,6 +110,37 @@ impl Server {
     /// A new database.
     pub(crate) async fn database(&self) -> String {
         self.made("").await
+    }
+
+    /// A new database with the tables of a store, which are made once: to make them anew takes longer than most of what is tried there.
+    pub(crate) async fn store(&self) -> Place {
+        let tables = self.tables.get_or_init(|| Box::pin(self.made_tables())).await;
+        Place::Postgres(self.made(&format!("TEMPLATE {tables}")).await)
+    }
+
+    async fn made_tables(&self) -> String {
+        let url = self.database().await;
+        let name = url.rsplit_once('/').unwrap().1.to_owned();
+        let config = StoreConfig { place: Place::Postgres(url), retention: KEEP_ALL };
+        let registry = prometheus::Registry::new();
+        let (store, writing) = Box::pin(config.build(&registry)).await.unwrap();
+        drop(store);
+        writing.finished().await;
+        // A database is copied that nobody is connected to.
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        let left = async {
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
+            loop {
+                let connected: i64 =
+                    sqlx::query_scalar(sql).bind(&name).fetch_one(&mut connection).await.unwrap();
+                if connected == 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, left).await.expect("its connections end");
+        name
     }
 
     /// A new database that orders texts as people who speak English do.

@@ -63,22 +63,26 @@ fn statement(from: &str, columns: &str, hex: &str) -> String {
 /// Each with the table that it is of, in an order that does not depend on when it was written.
 pub(crate) async fn all(place: &Place) -> Vec<String> {
     let mut rows = Vec::new();
-    for (from, columns) in ROWS {
-        let found: Vec<String> = match place {
-            Place::Sqlite(path) => {
-                let url = format!("sqlite://{}", path.display());
-                let mut connection = SqliteConnection::connect(&url).await.unwrap();
-                let sql = sqlx::AssertSqlSafe(statement(from, columns, "lower(hex(BYTES))"));
-                sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
-            }
-            Place::PostgresFile(_) => unreachable!("no test of these has one"),
-            Place::Postgres(url) => {
-                let mut connection = PgConnection::connect(url).await.unwrap();
-                let sql = sqlx::AssertSqlSafe(statement(from, columns, "encode(BYTES, 'hex')"));
-                sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
-            }
-        };
+    let mut of = |from: &str, found: Vec<String>| {
         rows.extend(found.into_iter().map(|row| format!("{from}: {row}")));
+    };
+    match place {
+        Place::Sqlite(path) => {
+            let url = format!("sqlite://{}", path.display());
+            let mut connection = SqliteConnection::connect(&url).await.unwrap();
+            for (from, columns) in ROWS {
+                let sql = sqlx::AssertSqlSafe(statement(from, columns, "lower(hex(BYTES))"));
+                of(from, sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap());
+            }
+        }
+        Place::PostgresFile(_) => unreachable!("no test of these has one"),
+        Place::Postgres(url) => {
+            let mut connection = PgConnection::connect(url).await.unwrap();
+            for (from, columns) in ROWS {
+                let sql = sqlx::AssertSqlSafe(statement(from, columns, "encode(BYTES, 'hex')"));
+                of(from, sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap());
+            }
+        }
     }
     rows.sort();
     rows

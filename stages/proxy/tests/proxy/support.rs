@@ -162,7 +162,7 @@ impl Running {
         let routes = proxy.routes();
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         let ended = Some(tokio::spawn(proxy.run()));
-        let client = Client::new();
+        let client = Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
         Self {
             url,
             client,

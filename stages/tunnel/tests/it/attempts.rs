@@ -93,7 +93,7 @@ async fn tokens_that_nobody_can_check_open_nothing_and_keep_nothing_open_for_lon
 
 /// What an upgrade by hand is answered.
 async fn upgrade(world: &World, headers: &[(&str, &str)]) -> (u16, String) {
-    let mut request = reqwest::Client::new().get(format!("http://{}/~tunnel/1", world.address));
+    let mut request = crate::world::client().get(format!("http://{}/~tunnel/1", world.address));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -68,7 +68,7 @@ async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
     for host in
         ["nobody.tunnels.example.com", "account2-runtime1.tunnels.example.com", "example.com", "127.0.0.1"]
     {
-        let answer = reqwest::Client::new().get(format!("http://{}/", world.address)).header("host", host);
+        let answer = crate::world::client().get(format!("http://{}/", world.address)).header("host", host);
         let answer = answer.send().await.unwrap();
         assert_eq!(answer.status(), 404, "{host}");
         assert_eq!(answer.headers()["gitops-runtime-no-tunnel"], "true", "{host}");

@@ -90,6 +90,13 @@ pub(crate) fn server_config(address: SocketAddr) -> ServerConfig {
     }
 }
 
+/// With a connection for each request: what stops is not kept waiting by one that nobody uses.
+pub(crate) fn client() -> reqwest::Client {
+    stages_client::install_crypto();
+    let client = reqwest::Client::builder().tls_certs_only([]).pool_max_idle_per_host(0).no_proxy();
+    client.build().unwrap()
+}
+
 impl World {
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
@@ -193,11 +200,8 @@ impl World {
     }
 
     pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
-        stages_client::install_crypto();
-        // A connection a request: what stops is not kept waiting by one that nobody uses.
-        let client = reqwest::Client::builder().pool_max_idle_per_host(0).no_proxy().build().unwrap();
         let url = format!("http://{}{path}", self.address);
-        client.request(method, url).header("host", format!("account1-runtime1.{DOMAIN}"))
+        client().request(method, url).header("host", format!("account1-runtime1.{DOMAIN}"))
     }
 
     /// Status and text.

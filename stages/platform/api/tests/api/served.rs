@@ -91,7 +91,7 @@ impl Served {
         tokio::spawn(async move { served.await.unwrap() });
         Self {
             url,
-            client: Client::new(),
+            client: Client::builder().tls_certs_only([]).no_proxy().build().unwrap(),
             store,
             admin,
             admin_reads,

@@ -23,7 +23,7 @@ async fn whoever_adds_a_runtime_sees_it_come_and_what_is_left_beside_the_token_t
     // Its digest is all that comes of a runtime that has no application.
     let digest = json!({"ledger": "l", "shard": 0, "shards": 1, "applications": 0, "entities": 0, "digest": "0".repeat(32)});
     let url = format!("{}/2.0/api/events/digest", platform.url);
-    let asked = reqwest::Client::new().post(url).header("authorization", &token);
+    let asked = platform.client.post(url).header("authorization", &token);
     let asked = asked.header("user-agent", "gitops-runtime/1.2.3").body(digest.to_string());
     assert_eq!(asked.send().await.unwrap().status(), 200);
     let status = "document.querySelector('#progress [role=status]')";

@@ -13,7 +13,7 @@ async fn an_adopted_runtime_keeps_its_name_and_is_found_by_its_id_as_well() {
     let platform = Platform::new().await;
     let ada = platform.session("ada", Role::Admin).await;
     let post = async |body: &'static str| {
-        let asked = reqwest::Client::new().post(format!("{}/runtimes", platform.url)).header("cookie", &ada);
+        let asked = platform.client.post(format!("{}/runtimes", platform.url)).header("cookie", &ada);
         asked.body(body).send().await.unwrap().text().await.unwrap()
     };
     let refused = post("name=prod-eu").await;
@@ -59,12 +59,12 @@ async fn an_adopted_runtime_keeps_its_name_and_is_found_by_its_id_as_well() {
         assert!(progress.contains("How far prod-eu is"), "{progress}");
     }
     let nobody = format!("{}/applications/none/argocd/mail", platform.url);
-    let nobody = reqwest::Client::new().get(nobody).header("cookie", &ada).send().await.unwrap();
+    let nobody = platform.client.get(nobody).header("cookie", &ada).send().await.unwrap();
     assert_eq!(nobody.status(), StatusCode::NOT_FOUND);
     // Whoever sees nothing of it learns nothing by the id either.
     let lin = platform.session("lin", Role::Member).await;
     let url = format!("{}/applications/{ID}/argocd/mail", platform.url);
-    let hidden = reqwest::Client::new().get(url).header("cookie", lin).send().await.unwrap();
+    let hidden = platform.client.get(url).header("cookie", lin).send().await.unwrap();
     let (status, text) = (hidden.status(), hidden.text().await.unwrap());
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(!text.contains("prod-eu"), "{text}");

@@ -1,6 +1,7 @@
 //! Whoever sees nothing is told so, and is led nowhere that they may not go.
 
-use reqwest::{Client, StatusCode, redirect};
+use loadtest_sim::local_client;
+use reqwest::{StatusCode, redirect};
 use stages_platform_store::{Action, Attribute, AttributeName, Entity, Role};
 
 use crate::platform::{Platform, by};
@@ -20,7 +21,7 @@ async fn whoever_no_rule_shows_anything_is_told_that_and_not_that_there_is_nothi
         let page = platform.page(&lin, path).await;
         assert!(page.contains("was reported yet that you may see"), "{path}: {page}");
     }
-    let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    let client = local_client().redirect(redirect::Policy::none()).build().unwrap();
     let ask = async |session: &str, path: &str| {
         let asked = client.get(format!("{}{path}", platform.url)).header("accept", "text/html");
         let response = asked.header("cookie", session).send().await.unwrap();

@@ -1,6 +1,7 @@
 //! What is no page, and what is too much for a form.
 
-use reqwest::{Client, Method, Response, redirect};
+use loadtest_sim::local_client;
+use reqwest::{Method, Response, redirect};
 use stages_platform_store::Role;
 
 use crate::platform::Platform;
@@ -14,7 +15,7 @@ async fn told(response: Response) -> (u16, String) {
 async fn what_is_no_page_leads_home_and_a_program_is_told_in_a_line() {
     let platform = Platform::new().await;
     let session = platform.session("ada", Role::Admin).await;
-    let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    let client = local_client().redirect(redirect::Policy::none()).build().unwrap();
     let ask = |method: &Method, path: &str| client.request(method.clone(), format!("{}{path}", platform.url));
     for (path, status) in
         [("/nothing", 404), ("/settings/nothing", 404), ("/applications/recorded", 404), ("/sign-out", 405)]

@@ -3,8 +3,9 @@
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
+use loadtest_sim::local_client;
+use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
-use reqwest::{Client, RequestBuilder};
 
 use crate::served::Served;
 
@@ -18,7 +19,7 @@ async fn answer(asked: RequestBuilder, accepted: &str) -> (HeaderMap, Vec<u8>) {
 async fn pages_and_assets_come_packed_to_whoever_takes_that() {
     let served = Served::new().await;
     let session = served.signed_in().await;
-    let client = Client::builder().no_gzip().build().unwrap();
+    let client = local_client().no_gzip().build().unwrap();
     let get = |path: &str| client.get(format!("{}{path}", served.url)).header("cookie", &session);
     let (_, list) = answer(get("/applications"), "identity").await;
     let list = String::from_utf8(list).unwrap();
@@ -48,7 +49,7 @@ async fn pages_and_assets_come_packed_to_whoever_takes_that() {
 async fn what_streams_and_what_answers_a_form_comes_as_it_is() {
     let served = Served::new().await;
     let session = served.signed_in().await;
-    let client = Client::builder().no_gzip().build().unwrap();
+    let client = local_client().no_gzip().build().unwrap();
     let live = client.get(format!("{}/live", served.url)).header("cookie", session);
     let mut live = live.header("accept-encoding", "gzip").send().await.unwrap();
     assert_eq!(live.headers().get("content-encoding"), None);

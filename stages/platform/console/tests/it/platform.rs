@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use loadtest_sim::local_client;
 use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
 use sha2::Digest as _;
@@ -28,6 +29,7 @@ pub(crate) struct Platform {
     pub(crate) link: String,
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
+    pub(crate) client: reqwest::Client,
     _folder: TempDir,
     _end: DropGuard,
 }
@@ -123,7 +125,8 @@ impl Platform {
         let api = Api::new(store.clone(), sequence, Timestamp::now, forward, OwnCookie::session(&url));
         let routes = ingest.routes().merge(api.routes()).merge(console.router());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        let platform = Self { url, link, store, runtime, _folder: folder, _end: stop.drop_guard() };
+        let client = local_client().build().unwrap();
+        let platform = Self { url, link, store, runtime, client, _folder: folder, _end: stop.drop_guard() };
         platform.at(&address).await;
         let id = platform.store.runtime_named("prod").await.unwrap().unwrap();
         let now = Timestamp::now().as_millisecond() - 60_000;
@@ -186,7 +189,7 @@ impl Platform {
 
     /// A page as somebody has it.
     pub(crate) async fn page(&self, session: &str, path: &str) -> String {
-        let asked = reqwest::Client::new().get(format!("{}{path}", self.url)).header("cookie", session);
+        let asked = self.client.get(format!("{}{path}", self.url)).header("cookie", session);
         let response = asked.send().await.unwrap();
         let (status, text) = (response.status(), response.text().await.unwrap());
         assert_eq!(status, reqwest::StatusCode::OK, "{path}: {text}");
@@ -206,7 +209,7 @@ impl Platform {
 
     pub(crate) async fn post_to(&self, path: &str, token: &str, report: &Value) {
         let url = format!("{}{path}", self.url);
-        let asked = reqwest::Client::new().post(url).header("authorization", token).body(report.to_string());
+        let asked = self.client.post(url).header("authorization", token).body(report.to_string());
         let response = asked.send().await.unwrap();
         let (status, said) = (response.status(), response.text().await.unwrap());
         assert_eq!(status, reqwest::StatusCode::OK, "{said}");

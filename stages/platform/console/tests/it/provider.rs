@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadtest_sim::local_client;
 use loadtest_sim::oidc_provider::OidcProvider;
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub(crate) struct Person {
 }
 
 pub(crate) fn client() -> Client {
-    Client::builder().redirect(redirect::Policy::none()).build().unwrap()
+    local_client().redirect(redirect::Policy::none()).build().unwrap()
 }
 
 impl Provider {

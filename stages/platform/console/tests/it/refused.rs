@@ -12,7 +12,7 @@ async fn what_is_not_taken_stands_beside_its_runtime_and_what_is_nobodys_is_told
     let token = platform.token().await;
     let post = async |token: &str| {
         let url = format!("{}/2.0/api/events", platform.url);
-        let asked = reqwest::Client::new().post(url).header("authorization", token).body("{");
+        let asked = platform.client.post(url).header("authorization", token).body("{");
         asked.send().await.unwrap().status().as_u16()
     };
     assert_eq!((post(&token).await, post("gort_0").await), (400, 401));

@@ -271,7 +271,6 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
     let now = Timestamp::now().as_millisecond();
     let admin = By { who: "admin".to_owned(), how: "session" };
     let key = platform.store.add_key(&admin, "reads", Scope::Read, now + 86_400_000, now).await.unwrap();
-    let client = reqwest::Client::new();
     let mut found = BTreeSet::new();
     let of_one = format!(
         "application(runtime: \"prod\", namespace: {}, name: {})",
@@ -296,7 +295,7 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
     for query in queries {
         let url = format!("{}/2.0/api/graphql", platform.url);
         let body = json!({ "query": query }).to_string();
-        let request = client.post(url).header("authorization", key.expose_secret());
+        let request = platform.client.post(url).header("authorization", key.expose_secret());
         asked.push(request.header("content-type", "application/json").body(body));
     }
     let timeline = format!(
@@ -306,7 +305,7 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
     );
     for path in ["".to_owned(), timeline] {
         let url = format!("{}/api/v1/applications{path}", platform.url);
-        asked.push(client.get(url).header("authorization", token));
+        asked.push(platform.client.get(url).header("authorization", token));
     }
     for request in asked {
         let response = request.send().await.unwrap();

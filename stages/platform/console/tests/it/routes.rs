@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use loadtest_sim::local_client;
 use pipeline_core::ExposeSecret as _;
-use reqwest::{Client, redirect};
+use reqwest::redirect;
 use sha2::Digest as _;
 use stages_platform_store::{Account, By, CommitOf, Role, Scope, SourceChange};
 
@@ -47,7 +48,7 @@ async fn every_route_answers_each_role_as_the_table_says() {
     let brought = SourceChange { commits: vec![commit], ..SourceChange::default() };
     let prod = store.runtime_named("prod").await.unwrap().unwrap();
     store.keep_changes(prod, ("argocd", "shop"), 1_764_000_000_000, vec![brought]).await.unwrap();
-    let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    let client = local_client().redirect(redirect::Policy::none()).build().unwrap();
     let mut routes: Vec<(&str, &str)> = stages_platform_ingest::table().to_vec();
     routes.extend(stages_platform_api::table());
     routes.extend(stages_platform_console::table().into_iter().map(|(method, path, _)| (method, path)));

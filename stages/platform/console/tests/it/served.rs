@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use loadtest_sim::local_client;
 use reqwest::{Client, Response, StatusCode, redirect};
 use sha2::Digest as _;
 use stages_platform_console::{Console, OidcSignIn, Settings};
@@ -64,7 +65,7 @@ impl Served {
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());
         tokio::spawn(async move { served.await.unwrap() });
-        let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+        let client = local_client().redirect(redirect::Policy::none()).build().unwrap();
         Self { url, fleet, console, client, _end: stop.clone().drop_guard(), stop, store, _folder: folder }
     }
 

@@ -12,7 +12,7 @@ pub(crate) async fn report(platform: &Platform, token: &str, errors: &Value) {
     let args = json!({"runtime": "prod", "errors": errors});
     let body = json!({"query": query, "variables": {"args": args}});
     let url = format!("{}/2.0/api/graphql", platform.url);
-    let asked = reqwest::Client::new().post(url).header("authorization", token).json(&body);
+    let asked = platform.client.post(url).header("authorization", token).json(&body);
     let answer: Value = asked.send().await.unwrap().json().await.unwrap();
     let count = errors.as_array().unwrap().len();
     assert_eq!(answer, json!({"data": {"reportRuntimeErrors": count}}));

@@ -78,7 +78,9 @@ pub(crate) fn template(chart: &Path, arguments: &[&str]) -> Output {
 
 /// The same, of a release of this name.
 pub(crate) fn template_of(release: &str, chart: &Path, arguments: &[&str]) -> Output {
+    // It takes 70 MB in all: to give any of it back is a quarter of its time.
     Command::new(program())
+        .env("GOGC", "off")
         .args(["template", release])
         .arg(chart)
         .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])

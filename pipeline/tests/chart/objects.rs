@@ -23,6 +23,11 @@ fn every_good_file_renders_the_same_twice() {
 fn what_helm_refuses_the_doctor_has_found() {
     let mut refused = 0;
     for file in values("") {
+        if file.file_name().unwrap().to_str().unwrap().starts_with("good-") {
+            // It is rendered for others too, and fails unless Helm says nothing.
+            text(&file);
+            continue;
+        }
         let output = template(&chart(), &["--values", file.to_str().unwrap()]);
         let said = std::fs::read_to_string(file.with_extension("txt")).unwrap();
         let found = said.lines().any(|line| line.starts_with("error GR00"));

@@ -436,6 +436,8 @@ fn judgement(output: &Output) -> anyhow::Result<Option<Verdict>> {
 
 /// Whether a program ended well, and what it said: on standard output if it did, else on standard error.
 pub(super) async fn ended(mut command: Command, input: &str) -> anyhow::Result<(bool, String)> {
+    // Helm and kubectl end before they have used a hundred megabytes: to give any of it back is a quarter of their time.
+    command.env("GOGC", "off");
     let Said(code, output, error) = Said::by(&mut command, input).await?;
     Ok(if code == 0 { (true, output) } else { (false, error) })
 }

@@ -20,8 +20,8 @@ use url::{ParseError, Url};
 
 /// Whatever a page is to become true of it does within this time, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(180);
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often it is looked at: each look is work for the page as well, and for all that is looked at beside it.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A browser with one page, ended with [`Browser::close`], or by force where a test fails before; its profile goes with it.
 #[derive(Debug)]

@@ -21,8 +21,8 @@ pub(crate) const SOON: Duration = PATIENCE;
 const LATER: Duration = Duration::from_secs(600);
 /// A connection that has waited for longer is not asked over: the server closes it in its time, perhaps while it is asked.
 const IDLE: Duration = Duration::from_secs(1);
-/// How often a page or a log is looked at while a condition is waited for.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
+/// How often a page or a log is looked at while a condition is waited for: each look is work for the program as well.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A running program.
 pub(crate) struct Runtime {

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
+/// How often something is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
 pub(crate) struct Browser {
     pub(crate) client: Client,
     own: loadtest_browser::Browser,
@@ -57,7 +60,8 @@ impl Browser {
 
     /// The element, once it is there.
     pub(crate) async fn find(&self, css: &str) -> Element {
-        self.client.wait().at_most(PATIENCE).for_element(Locator::Css(css)).await.expect(css)
+        let wait = self.client.wait().at_most(PATIENCE).every(LOOK);
+        wait.for_element(Locator::Css(css)).await.expect(css)
     }
 
     /// Keys to whatever has the focus, once that takes them. Between the question for it and the keys the page may put another
@@ -74,7 +78,7 @@ impl Browser {
                 || error.is_stale_element_reference()
                 || error.is_no_such_element();
             assert!(is_gone && begun.elapsed() < PATIENCE, "nothing takes the keys: {error}");
-            sleep(Duration::from_millis(20)).await;
+            sleep(LOOK).await;
         }
     }
 

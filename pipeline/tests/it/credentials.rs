@@ -4,6 +4,7 @@ use std::path::Path;
 
 use git2::{Repository, Signature, Time};
 use loadtest::process::Start;
+use loadtest::sim::wait_for;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -72,12 +73,12 @@ async fn a_password_in_a_file_is_followed_as_it_changes() {
     let (status, told) = ask(&server, &forge.url("open/a.git")).await;
     assert_eq!(status, 403, "{told}");
     std::fs::write(team.join("password"), "right\n").unwrap();
-    let told = loop {
-        match ask(&server, &url).await {
-            (200, told) => break told,
-            (status, told) => assert_eq!(status, 502, "{told}"),
-        }
+    let is_used = |(status, told): &(u16, Value)| {
+        assert!([200, 502].contains(status), "{told}");
+        *status == 200
     };
+    let (_, told) =
+        wait_for("the other password to be used", async || ask(&server, &url).await, is_used).await;
     assert_eq!(told["revision"], revision.as_str());
     server.says("other credentials or certificates of repositories are used from now on").await;
     assert!(!server.process().lines().any("hidden-word"));

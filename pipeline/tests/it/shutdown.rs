@@ -242,6 +242,7 @@ async fn a_platform_that_answers_404_from_the_start_is_probed_and_nothing_is_par
         assert!(status.total.in_flight <= 1, "more than a probe: {status:?}");
         assert_eq!(status.total.parked, 0);
         assert!(began.elapsed() < SOON, "no probes: {status:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(began.elapsed() > Duration::from_millis(500), "not a probe at a time");
     simulation.platform.faults().clear();

@@ -161,6 +161,7 @@ async fn a_session_is_renewed_before_it_ends() {
     while accounts.logins().0 < 3 {
         n += 1;
         assert_eq!(rig.fetch(&managed(&n.to_string())).await, body("{}"));
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // No call was ever refused.
     let failed = rig.samples.outcomes().into_iter().filter(|outcome| *outcome != Outcome::Ok).count();
@@ -188,7 +189,11 @@ async fn a_wrong_password_is_tried_once_and_another_one_at_once() {
     let next = folder.path().join("next");
     std::fs::write(&next, "right\n").unwrap();
     std::fs::rename(&next, &file).unwrap();
-    let changed = async { while rig.fetch(&managed("a")).await != body("{}") {} };
+    let changed = async {
+        while rig.fetch(&managed("a")).await != body("{}") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
     tokio::time::timeout(Duration::from_secs(120), changed).await.unwrap();
     assert_eq!(accounts.logins(), (1, 1));
 }

@@ -165,6 +165,7 @@ async fn a_replaced_token_file_is_used_soon_and_from_then_on() {
     let until = std::time::Instant::now() + Duration::from_secs(60);
     while sent().last().is_none_or(|last| last != "other") {
         assert!(std::time::Instant::now() < until, "the first token is still in use");
+        tokio::time::sleep(Duration::from_millis(20)).await;
         ship(&sink).await.unwrap();
     }
     ship(&sink).await.unwrap();

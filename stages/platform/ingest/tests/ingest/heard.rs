@@ -61,6 +61,7 @@ async fn reports_of_resources_do_not_hide_that_the_reporter_is_silent() {
         version += 1;
         let reply = platform.report(&json!({"data": {"object": object(version)}})).await;
         assert_eq!(reply.status, 200, "{reply:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     // An Application may as well be told of by whoever watches resources.
     let mut application = crate::forms::application("w", 1);

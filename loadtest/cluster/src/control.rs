@@ -79,7 +79,8 @@ impl Control {
         let etcd = Progress.step("etcd", etcd::Etcd::start(directory)).await?;
 
         let spec = Spec::new("kube-apiserver", binaries.program("kube-apiserver"), directory)
-            .args(flags::api_server(&files, etcd.url(), port, network));
+            .args(flags::api_server(&files, etcd.url(), port, network))
+            .with_memory();
         let api_server = Child::start(&spec)?;
         let client = client(files.admin_kubeconfig()).await?;
         Progress.step("kube-apiserver", answers(&api_server, &client)).await?;
@@ -87,7 +88,8 @@ impl Control {
         let others = vec![
             Child::start(
                 &Spec::new("kube-controller-manager", binaries.program("kube-controller-manager"), directory)
-                    .args(flags::controllers(&files, network)),
+                    .args(flags::controllers(&files, network))
+                    .with_memory(),
             )?,
             Child::start(
                 &Spec::new("kube-scheduler", binaries.program("kube-scheduler"), directory)

@@ -66,6 +66,12 @@ impl Spec {
         self
     }
 
+    /// Of a program of Go that works hard and ends soon: it takes memory, up to a gigabyte, in place of time.
+    #[must_use]
+    pub fn with_memory(self) -> Self {
+        self.env("GOGC", "400").env("GOMEMLIMIT", "1GiB")
+    }
+
     /// Adds a variable of the environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {

@@ -147,6 +147,7 @@ impl Settings {
         let folder = |name: &str| self.directory.join(name).to_string_lossy().into_owned();
         Spec::new(name, self.programs.join(name), &self.directory)
             .args(words(&format!("--redis 127.0.0.1:{} --loglevel info", self.ports.redis)))
+            .with_memory()
             .env("PATH", self.path.clone())
             .env("TMPDIR", folder("tmp"))
             .env("ARGOCD_TLS_DATA_PATH", folder("tls"))

@@ -18,10 +18,7 @@
 {{- if ternary $values.serviceAccount.create true (hasKey $values.serviceAccount "create") -}}
 apiVersion: v1
 kind: ServiceAccount
-metadata:
-  name: {{ index . 2 | quote }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.labels" (list $root (index . 1)) | nindent 4 }}
+metadata: {{- include "gitops-runtime.metadata" (list $root (index . 1) (index . 2 | quote)) | nindent 2 }}
   {{- with $values.serviceAccount.annotations }}
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}

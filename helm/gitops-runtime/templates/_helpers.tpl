@@ -32,6 +32,14 @@ helm.sh/chart: {{ include "gitops-runtime.label" (printf "%s-%s" $root.Chart.Nam
 codefresh.io/runtime-name: {{ $root.Values.global.runtime.name | quote }}
 {{- end }}
 
+{{/* What an object of the release's namespace begins with. Takes (list context component name). */}}
+{{- define "gitops-runtime.metadata" -}}
+{{- $root := index . 0 -}}
+name: {{ index . 2 }}
+namespace: {{ $root.Release.Namespace | quote }}
+labels: {{- include "gitops-runtime.labels" (list $root (index . 1)) | nindent 2 }}
+{{- end }}
+
 {{/* The image of a container. Takes (list context image). */}}
 {{- define "gitops-runtime.image" -}}
 {{- $root := index . 0 -}}

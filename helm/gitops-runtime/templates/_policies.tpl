@@ -1,4 +1,65 @@
-{{/* Rules of the NetworkPolicies that several roles have. */}}
+{{/* What the NetworkPolicies of several components have in common. */}}
+
+{{/* How the policy of a component begins: it is to say whom its pods hear and reach. Takes (list context component). */}}
+{{- define "gitops-runtime.policy" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {{- include "gitops-runtime.metadata" (list $root $component (printf "%s-%s" (include "gitops-runtime.fullname" $root) $component)) | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "gitops-runtime.selector" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+{{- end }}
+
+{{/* A rule that lets a port of a component's pods be reached. Takes (list context component port). */}}
+{{- define "gitops-runtime.toPods" -}}
+- ports: [{protocol: TCP, port: {{ index . 2 }}}]
+  to:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" . | nindent 10 }}
+{{- end }}
+
+{{/* One that lets a component's pods reach a port. Takes the same. */}}
+{{- define "gitops-runtime.fromPods" -}}
+- ports: [{protocol: TCP, port: {{ index . 2 }}}]
+  from:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" . | nindent 10 }}
+{{- end }}
+
+{{- define "gitops-runtime.toNames" -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}, {protocol: UDP, port: 5353}, {protocol: TCP, port: 5353}]
+{{- end }}
+
+{{/* What whoever asks the cluster itself reaches. */}}
+{{- define "gitops-runtime.toCluster" -}}
+# Names.
+{{ include "gitops-runtime.toNames" . }}
+# The Kubernetes API server, which no label selects.
+- ports:
+    {{- range .Values.networkPolicy.kubernetesApiPorts }}
+    - {protocol: TCP, port: {{ int . }}}
+    {{- end }}
+{{- end }}
+
+{{- define "gitops-runtime.toPlatformPods" -}}
+# The platform.
+{{- if .Values.platform.enabled }}
+{{ include "gitops-runtime.toPods" (list . "platform" 8088) }}
+{{- else }}
+- ports: [{protocol: TCP, port: {{ include "gitops-runtime.port" .Values.global.codefresh.url }}}]
+{{- end }}
+{{- end }}
+
+{{/* Who may ask a role for its metrics on their own port. */}}
+{{- define "gitops-runtime.metricsFrom" -}}
+- ports: [{protocol: TCP, port: 8087}]
+  {{- with .Values.networkPolicy.metricsFrom }}
+  from: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
 
 {{/* How a role besides the reporter reaches the bus, as rules of egress. */}}
 {{- define "gitops-runtime.toBus" -}}

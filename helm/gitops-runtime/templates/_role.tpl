@@ -164,10 +164,7 @@ spec:
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
-metadata:
-  name: {{ $name }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
+metadata: {{- include "gitops-runtime.metadata" (list $root $component $name) | nindent 2 }}
 spec:
   selector:
     matchLabels: {{- include "gitops-runtime.selector" (list $root $component) | nindent 6 }}
@@ -200,10 +197,7 @@ difference for ever. */}}
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
-metadata:
-  name: {{ $name }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
+metadata: {{- include "gitops-runtime.metadata" (list $root $component $name) | nindent 2 }}
 spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name }}}
   minReplicas: {{ int .minReplicas }}

@@ -25,3 +25,22 @@ metadata: {{- include "gitops-runtime.metadata" (list $root (index . 1) (index .
 automountServiceAccountToken: false
 {{- end -}}
 {{- end }}
+
+{{/* What gives an account the rights of a Role in a namespace, or of a ClusterRole. Takes (list context component kind name namespace
+     account). */}}
+{{- define "gitops-runtime.binding" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 2 -}}
+{{- $name := index . 3 -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  name: {{ $name }}
+  {{- if eq $kind "Role" }}
+  namespace: {{ index . 4 | quote }}
+  {{- end }}
+  labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind }}, name: {{ $name | quote }}}
+subjects:
+  - {kind: ServiceAccount, name: {{ index . 5 | quote }}, namespace: {{ $root.Release.Namespace | quote }}}
+{{- end }}

@@ -73,6 +73,78 @@ capabilities:
 readOnlyRootFilesystem: true
 {{- end }}
 
+{{/* The ConfigMap of a component's settings. Takes (list context component name settings). */}}
+{{- define "gitops-runtime.settingsMap" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata: {{- include "gitops-runtime.metadata" . | nindent 2 }}
+data:
+  config.yaml: |
+    {{- index . 3 | nindent 4 }}
+{{- end }}
+
+{{/* The Service of a component's pods. Takes (list context component name service): type and annotations, which may be left out, and
+     ports, as [{name, port, targetPort}]. */}}
+{{- define "gitops-runtime.service" -}}
+{{- $root := index . 0 -}}
+{{- $service := index . 3 -}}
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "gitops-runtime.metadata" . | nindent 2 }}
+  {{- with $service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with $service.type }}
+  type: {{ . }}
+  {{- end }}
+  {{- if $root.Values.ipv6.enabled }}
+  ipFamilyPolicy: PreferDualStack
+  {{- end }}
+  selector: {{- include "gitops-runtime.selector" . | nindent 4 }}
+  ports:
+    {{- range $service.ports }}
+    - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .targetPort }}, protocol: TCP}
+    {{- end }}
+{{- end }}
+
+{{/* The same, of a role that has a port for metrics alone. Takes (list context component name annotations). */}}
+{{- define "gitops-runtime.metricsService" -}}
+{{- $ports := list (dict "name" "http" "port" 8088 "targetPort" "http") (dict "name" "metrics" "port" 8087 "targetPort" "metrics") -}}
+{{- include "gitops-runtime.service" (list (index . 0) (index . 1) (index . 2) (dict "annotations" (index . 3) "ports" $ports)) -}}
+{{- end }}
+
+{{/* What the pods of a role have beside their spec. Takes (list context component values settings). */}}
+{{- define "gitops-runtime.podMetadata" -}}
+{{- $values := index . 2 -}}
+labels:
+  {{- with $values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- include "gitops-runtime.selector" . | nindent 2 }}
+  app.kubernetes.io/part-of: codefresh-gitops-runtime
+annotations:
+  checksum/settings: {{ sha256sum (index . 3) }}
+  {{- with $values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* The volumes of Secrets that a role reads as files. Takes where, and name and key. */}}
+{{- define "gitops-runtime.secretVolumes" -}}
+{{- range $place, $from := . }}
+- name: {{ $place }}
+  secret:
+    secretName: {{ $from.name | quote }}
+    defaultMode: 0440
+    items: [{key: {{ $from.key | quote }}, path: {{ $from.key | quote }}}]
+    {{- if $from.optional }}
+    optional: true
+    {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Where a pod may run. Takes (list context component values). */}}
 {{- define "gitops-runtime.scheduling" -}}
 {{- $root := index . 0 -}}
@@ -431,7 +503,7 @@ spec:
 {{- end }}
 
 {{/* How a role besides the reporter calls the platform. */}}
-{{- define "gitops-runtime.toPlatform" -}}
+{{- define "gitops-runtime.platformCall" -}}
 {{- $files := include "gitops-runtime.files" . | fromYaml -}}
 {{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
 {{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
@@ -447,7 +519,7 @@ spec:
 {{/* The settings of the app proxy: what the reporter is told of Argo CD and the platform, and above them `appProxy.config`. */}}
 {{- define "gitops-runtime.appProxySettings" -}}
 {{- $told := include "gitops-runtime.settings" . | fromYaml -}}
-{{- $platform := include "gitops-runtime.toPlatform" . | fromYaml -}}
+{{- $platform := include "gitops-runtime.platformCall" . | fromYaml -}}
 {{- $settings := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
   "argocd" (set $told.argocd "namespace" (include "gitops-runtime.argocdNamespace" .))
@@ -537,7 +609,7 @@ spec:
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
 {{- end -}}
 {{- if $values.report -}}
-{{- $_ := set $settings "platform" (include "gitops-runtime.toPlatform" . | fromYaml) -}}
+{{- $_ := set $settings "platform" (include "gitops-runtime.platformCall" . | fromYaml) -}}
 {{- $_ := set $settings "reporter" (dict "sink" (dict "platform" (dict "changes" (dict "enabled" true)))) -}}
 {{- end -}}
 {{- if include "gitops-runtime.changesOnBus" . -}}

@@ -29,6 +29,7 @@ spec:
         matchLabels: {{- include "gitops-runtime.selector" . | nindent 10 }}
 {{- end }}
 
+{{/* What lets names be resolved. */}}
 {{- define "gitops-runtime.toNames" -}}
 - ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}, {protocol: UDP, port: 5353}, {protocol: TCP, port: 5353}]
 {{- end }}
@@ -44,7 +45,8 @@ spec:
     {{- end }}
 {{- end }}
 
-{{- define "gitops-runtime.toPlatformPods" -}}
+{{/* How a role reaches the platform. */}}
+{{- define "gitops-runtime.toPlatform" -}}
 # The platform.
 {{- if .Values.platform.enabled }}
 {{ include "gitops-runtime.toPods" (list . "platform" 8088) }}
@@ -61,14 +63,11 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* How a role besides the reporter reaches the bus, as rules of egress. */}}
+{{/* How a role reaches the bus, as rules of egress. */}}
 {{- define "gitops-runtime.toBus" -}}
 # The bus.
 {{- if eq .Values.nats.mode "embedded" }}
-- ports: [{protocol: TCP, port: 4222}]
-  to:
-    - podSelector:
-        matchLabels: {{- include "gitops-runtime.selector" (list . "nats") | nindent 10 }}
+{{ include "gitops-runtime.toPods" (list . "nats" 4222) }}
 {{- else }}
 - ports:
     {{- range splitList "," .Values.nats.url }}

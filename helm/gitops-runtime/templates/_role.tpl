@@ -15,64 +15,19 @@ A role without state: its settings, Service, Deployment and budget. Takes a dict
 {{- $root := .root -}}
 {{- $values := .values -}}
 {{- $name := printf "%s-%s" (include "gitops-runtime.fullname" $root) .component -}}
-{{- $labels := include "gitops-runtime.labels" (list $root .component) -}}
-{{- $selector := include "gitops-runtime.selector" (list $root .component) -}}
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ $name }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- $labels | nindent 4 }}
-data:
-  config.yaml: |
-    {{- .settings | nindent 4 }}
+{{- $health := list (dict "name" "health" "port" 8088 "targetPort" "health") -}}
+{{ include "gitops-runtime.settingsMap" (list $root .component $name .settings) }}
 ---
-apiVersion: v1
-kind: Service
-metadata:
-  name: {{ default $name .service.name }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- $labels | nindent 4 }}
-  {{- with .service.annotations }}
-  annotations: {{- toYaml . | nindent 4 }}
-  {{- end }}
-spec:
-  {{- with .service.type }}
-  type: {{ . }}
-  {{- end }}
-  {{- if $root.Values.ipv6.enabled }}
-  ipFamilyPolicy: PreferDualStack
-  {{- end }}
-  selector: {{- $selector | nindent 4 }}
-  ports:
-    {{- range .service.ports }}
-    - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .targetPort }}, protocol: TCP}
-    {{- end }}
-    {{- with .health }}
+{{ include "gitops-runtime.service" (list $root .component (default $name .service.name) (set .service "ports" (concat .service.ports (ternary list $health (not (empty .health)))))) }}
+{{- with .health }}
 ---
 # For whoever asks within the cluster alone.
-apiVersion: v1
-kind: Service
-metadata:
-  name: {{ . }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- $labels | nindent 4 }}
-spec:
-  type: ClusterIP
-  {{- if $root.Values.ipv6.enabled }}
-  ipFamilyPolicy: PreferDualStack
-  {{- end }}
-  selector: {{- $selector | nindent 4 }}
-  ports:
-    {{- end }}
-    - {name: health, port: 8088, targetPort: health, protocol: TCP}
+{{ include "gitops-runtime.service" (list $root $.component . (dict "type" "ClusterIP" "ports" $health)) }}
+{{- end }}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata:
-  name: {{ $name }}
-  namespace: {{ $root.Release.Namespace | quote }}
-  labels: {{- $labels | nindent 4 }}
+metadata: {{- include "gitops-runtime.metadata" (list $root .component $name) | nindent 2 }}
 spec:
   {{- $autoscaling := get $values "autoscaling" | default (dict "enabled" false) }}
   {{- if not $autoscaling.enabled }}
@@ -83,20 +38,9 @@ spec:
     type: RollingUpdate
     rollingUpdate: {{ ternary "{maxSurge: 0, maxUnavailable: 100%}" "{maxSurge: 1, maxUnavailable: 0}" (get . "alone" | default false) }}
   selector:
-    matchLabels: {{- $selector | nindent 6 }}
+    matchLabels: {{- include "gitops-runtime.selector" (list $root .component) | nindent 6 }}
   template:
-    metadata:
-      labels:
-        {{- with $values.podLabels }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-        {{- $selector | nindent 8 }}
-        app.kubernetes.io/part-of: codefresh-gitops-runtime
-      annotations:
-        checksum/settings: {{ sha256sum .settings }}
-        {{- with $values.podAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+    metadata: {{- include "gitops-runtime.podMetadata" (list $root .component $values .settings) | nindent 6 }}
     spec:
       automountServiceAccountToken: false
       enableServiceLinks: false

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::fault::{Faults, PeerResponse, authorized, spoil};
 use super::generate::{Fleet, Line};
@@ -105,6 +105,7 @@ struct Shared {
 /// A running Argo CD and its controls.
 #[derive(Debug)]
 pub struct ArgoCdSim {
+    _stop: DropGuard,
     shared: Arc<Shared>,
     server: Server,
 }
@@ -131,7 +132,8 @@ impl ArgoCdSim {
         });
         let router = Router::new().fallback(serve).with_state(shared.clone());
         let server = Server::start(router, config.listen).await.context("start Argo CD")?;
-        Ok(Self { shared, server })
+        let stop = shared.stop.clone().drop_guard();
+        Ok(Self { _stop: stop, shared, server })
     }
 
     /// Its address without the root path, as `http://127.0.0.1:1234`.
@@ -206,12 +208,6 @@ impl ArgoCdSim {
     /// Listens again at the same address.
     pub async fn up(&self) -> anyhow::Result<()> {
         self.server.up().await
-    }
-}
-
-impl Drop for ArgoCdSim {
-    fn drop(&mut self) {
-        self.shared.stop.cancel();
     }
 }
 

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::fault::Faults;
 use super::generate::{AppState, Fleet, Workload, Workloads};
@@ -122,6 +122,7 @@ pub struct Snapshot(Store);
 
 /// A running API server and its controls.
 pub struct KubeSim {
+    _stop: DropGuard,
     shared: Arc<Shared>,
     server: Server,
 }
@@ -156,7 +157,8 @@ impl KubeSim {
         });
         let router = Router::new().fallback(request::serve).with_state(shared.clone());
         let server = Server::start(router, config.listen).await.context("start the API server")?;
-        Ok(Self { shared, server })
+        let stop = shared.stop.clone().drop_guard();
+        Ok(Self { _stop: stop, shared, server })
     }
 
     /// Its address, as `http://127.0.0.1:1234`.
@@ -385,12 +387,6 @@ fn set(all: &Mutex<BTreeSet<Collection>>, collection: Collection, is_in: bool) {
     } else {
         all.remove(&collection)
     };
-}
-
-impl Drop for KubeSim {
-    fn drop(&mut self) {
-        self.shared.stop.cancel();
-    }
 }
 
 #[derive(serde::Deserialize)]

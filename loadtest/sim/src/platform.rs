@@ -35,7 +35,7 @@ use axum::routing::post;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::fault::Faults;
 use super::server::{Listen, Server};
@@ -110,6 +110,7 @@ impl Shared {
 
 /// A running platform and its controls.
 pub struct PlatformSim {
+    _stop: DropGuard,
     shared: Arc<Shared>,
     server: Server,
     writer: tokio::sync::Mutex<Option<JoinHandle<anyhow::Result<()>>>>,
@@ -152,7 +153,8 @@ impl PlatformSim {
             .layer(DefaultBodyLimit::disable())
             .with_state(shared.clone());
         let server = Server::start(router, config.listen).await.context("start the platform")?;
-        Ok(Self { shared, server, writer: tokio::sync::Mutex::default() })
+        let stop = shared.stop.clone().drop_guard();
+        Ok(Self { _stop: stop, shared, server, writer: tokio::sync::Mutex::default() })
     }
 
     /// Its address, as `http://127.0.0.1:1234`.
@@ -317,11 +319,5 @@ impl PlatformSim {
     /// Listens again at the same address.
     pub async fn up(&self) -> anyhow::Result<()> {
         self.server.up().await
-    }
-}
-
-impl Drop for PlatformSim {
-    fn drop(&mut self) {
-        self.shared.stop.cancel();
     }
 }

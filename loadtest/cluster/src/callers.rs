@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use loadtest_sim::process::{Process, Start};
 use loadtest_sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
@@ -75,8 +75,7 @@ pub(super) async fn judge(
                 .push(format!("{who} is answered {status} ({why}), and not {} ({})", expected.0, expected.1));
         }
     }
-    let ended = process.stop(PATIENCE).await?;
-    ensure!(ended.success(), "the source server ended with {ended}");
+    process.stop_cleanly("the source server").await?;
     Ok(wrong)
 }
 

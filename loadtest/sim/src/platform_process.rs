@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use tokio::process::Command;
 
 use crate::PATIENCE;
@@ -84,10 +84,6 @@ impl PlatformProcess {
 
     /// Asks it to stop and waits for its end.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let status = self.process.stop(PATIENCE).await?;
-        if !status.success() {
-            bail!("the platform ended with {status}");
-        }
-        Ok(())
+        self.process.stop_cleanly("the platform").await
     }
 }

@@ -10,7 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -222,6 +222,13 @@ impl Process {
         self.wait(limit).await
     }
 
+    /// Asks it to stop, and waits for an end that is a success; `name` is what it is called where it is none.
+    pub async fn stop_cleanly(self, name: &str) -> anyhow::Result<()> {
+        let ended = self.stop(PATIENCE).await?;
+        ensure!(ended.success(), "{name} ended with {ended}");
+        Ok(())
+    }
+
     /// Kills it (SIGKILL) and waits.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         self.child.start_kill().context("kill the process")?;
@@ -342,7 +349,7 @@ fn profile(folder: &Path) -> &OsStr {
 
 /// The binary that the environment names.
 fn named(program: &Path) -> anyhow::Result<PathBuf> {
-    anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
+    ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
     std::fs::canonicalize(program).with_context(|| format!("find {}", program.display()))
 }
 

@@ -264,11 +264,7 @@ impl Reporter {
 
     /// Asks it to stop and waits for its end.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let status = self.process.stop(PATIENCE).await?;
-        if !status.success() {
-            bail!("the reporter ended with {status}");
-        }
-        Ok(())
+        self.process.stop_cleanly("the reporter").await
     }
 
     /// A page as it is served with success, such as `/metrics`.

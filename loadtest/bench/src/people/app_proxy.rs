@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::kube::{self, KubeSim};
 use loadtest_sim::port;
@@ -54,8 +54,6 @@ impl AppProxy {
     }
 
     pub(super) async fn stop(self) -> anyhow::Result<()> {
-        let ended = self.process.stop(PATIENCE).await?;
-        ensure!(ended.success(), "the app proxy ended with {ended}");
-        Ok(())
+        self.process.stop_cleanly("the app proxy").await
     }
 }

@@ -224,8 +224,7 @@ impl Control {
     /// Waits for the first signs of life of the controllers and of kwok.
     async fn works(&self, network: Option<Network>) -> anyhow::Result<()> {
         let objects = Objects::new(self.client());
-        // JSON is YAML.
-        objects.apply(&flags::node(network).to_string(), "default").await.context("make the node")?;
+        objects.apply_value(&flags::node(network), "default").await.context("make the node")?;
         let node = Reference::new("v1", "Node", None, flags::NODE_NAME);
         let account = Reference::new("v1", "ServiceAccount", Some("default"), "default");
         let waits = self.others.iter().map(async |child| {

@@ -62,8 +62,7 @@ pub(super) async fn played(
     let readable = all.get(..KINDS).unwrap_or_default();
     Progress.step("definitions", define(&objects, &all)).await?;
     let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ArgoCd::NAMESPACE}});
-    // JSON is YAML.
-    objects.apply(&own.to_string(), "default").await?;
+    objects.apply_value(&own, "default").await?;
     let platform = PlatformSim::start(platform::Config {
         token: Some(TOKEN.to_owned()),
         keep: Keep { last: false, reports: 10 * KINDS },
@@ -228,8 +227,7 @@ async fn make(objects: &Objects, kinds: &[usize], name: &str, text: &str) -> any
             "apiVersion": format!("{GROUP}/v1"), "kind": kind(*number),
             "metadata": {"name": name, "namespace": "default"}, "spec": {"text": text},
         });
-        // JSON is YAML.
-        objects.apply(&object.to_string(), "default").await?;
+        objects.apply_value(&object, "default").await?;
     }
     Ok(())
 }
@@ -261,6 +259,5 @@ async fn define(objects: &Objects, numbers: &[usize]) -> anyhow::Result<()> {
         unchecked(GROUP, &kind(*number), &plural(*number), versions, false)
     });
     let all: Vec<Value> = definitions.collect();
-    // JSON is YAML.
-    objects.apply(&json!({"kind": "List", "items": all}).to_string(), "default").await.map(drop)
+    objects.apply_value(&json!({"kind": "List", "items": all}), "default").await
 }

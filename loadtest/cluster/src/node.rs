@@ -100,8 +100,7 @@ impl Node {
         let kubelet = start("kubelet", &binaries.program("kubelet"), flags)?;
         let objects = Objects::new(control.client());
         for object in settings::objects(&folder, network, &binaries.programs()) {
-            // JSON is YAML.
-            objects.apply(&object.to_string(), "kube-system").await?;
+            objects.apply_value(&object, "kube-system").await?;
         }
         let node = Reference::new("v1", "Node", None, NAME);
         let ready = async || objects.get(&node).await.ok().flatten().is_some_and(|node| is_ready(&node));

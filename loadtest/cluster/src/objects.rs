@@ -73,6 +73,12 @@ impl Objects {
         Ok(applied)
     }
 
+    /// The same of an object as data, or of those of a `List`.
+    pub async fn apply_value(&self, object: &Value, namespace: &str) -> anyhow::Result<()> {
+        // JSON is YAML.
+        self.apply(&object.to_string(), namespace).await.map(drop)
+    }
+
     /// Applies every `*.yaml` of a folder (not of folders in it, nor a `kustomization.yaml`), in the order of names.
     pub async fn apply_folder(&self, folder: &Path, namespace: &str) -> anyhow::Result<Vec<Reference>> {
         let act = || format!("read {}", folder.display());

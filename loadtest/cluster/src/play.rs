@@ -146,8 +146,7 @@ impl Play<'_> {
 
     async fn create(&self, name: &str, step: &Create) -> anyhow::Result<()> {
         let object = application(&self.scenario.name, self.repository.url(), name, step);
-        // JSON is YAML.
-        self.on.objects.apply(&object.to_string(), ArgoCd::NAMESPACE).await.map(drop)
+        self.on.objects.apply_value(&object, ArgoCd::NAMESPACE).await
     }
 
     async fn commit(&self, step: &Commit) -> anyhow::Result<()> {

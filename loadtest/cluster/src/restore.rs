@@ -37,8 +37,8 @@ pub(super) async fn played(
     // As they are written here; Argo CD's own definition is large, and nothing of it matters.
     let definition = unchecked("argoproj.io", "Application", "applications", &["v1alpha1"], false);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    let both = json!({"kind": "List", "items": [namespace, definition]}).to_string();
-    Progress.step("definition", objects.apply(&both, NAMESPACE)).await?;
+    let both = json!({"kind": "List", "items": [namespace, definition]});
+    Progress.step("definition", objects.apply_value(&both, NAMESPACE)).await?;
     let setup = Setup { tls: [None; 3], keep: Keep { last: true, reports: 0 }, ..Setup::default() };
     let play = Play { control, objects, simulation: Simulation::start(setup).await? };
     let mut wrong = Vec::new();
@@ -127,8 +127,7 @@ impl Play {
                 "health": {"status": "Healthy", "message": message}, "resources": [],
             },
         });
-        // JSON is YAML.
-        self.objects.apply(&object.to_string(), NAMESPACE).await.map(drop)
+        self.objects.apply_value(&object, NAMESPACE).await
     }
 
     /// What the platform does not hold in time of applications and their messages.

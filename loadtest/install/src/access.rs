@@ -115,7 +115,7 @@ pub(crate) async fn platform(ground: &mut Ground) -> anyhow::Result<String> {
     ground.ready("platform", 1, &[]).await?;
     let token = on_platform(ground, &["platform", "token", "create", "--runtime", "prod"]).await?;
     let object = secret(TOKEN, "Opaque", "token", token.trim());
-    ground.objects.apply(&object.to_string(), NAMESPACE).await?;
+    ground.objects.apply_value(&object, NAMESPACE).await?;
     ground.before.push(format!("Secret {NAMESPACE}/{TOKEN}"));
     Ok(token.trim().to_owned())
 }

@@ -61,7 +61,7 @@ impl Applications {
         let made = Self { repository, argocd, objects, platform, commits: Arc::default() };
         made.commit().await?;
         for name in NAMES {
-            made.objects.apply(&application(name, made.url()), ArgoCd::NAMESPACE).await?;
+            made.objects.apply_value(&application(name, made.url()), ArgoCd::NAMESPACE).await?;
         }
         Ok(made)
     }
@@ -169,7 +169,7 @@ impl Applications {
 
     async fn refresh(&self) -> anyhow::Result<()> {
         for name in NAMES {
-            self.argocd.application(name, Some("normal")).await?;
+            self.argocd.refreshed(name, "normal").await?;
         }
         Ok(())
     }
@@ -205,8 +205,8 @@ pub(crate) fn config_map(application: &str, number: u64) -> (String, Option<Stri
 }
 
 /// An application that follows the folder of its name in a repository, and goes to the namespace of its name.
-pub(crate) fn application(name: &str, url: &str) -> String {
-    let object = json!({
+pub(crate) fn application(name: &str, url: &str) -> Value {
+    json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
         "spec": {
             "project": "default",
@@ -214,9 +214,7 @@ pub(crate) fn application(name: &str, url: &str) -> String {
             "destination": {"server": ArgoCd::DESTINATION, "namespace": name},
             "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
         },
-    });
-    // JSON is YAML.
-    object.to_string()
+    })
 }
 
 /// What a platform holds of an application.

@@ -57,7 +57,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     }
     let repository = ground.cluster.git.repository("charts").await?;
     let first = commit(&repository, chart(&neighbour.values)?, "The chart").await?;
-    ground.objects.apply(&application(repository.url()).to_string(), ArgoCd::NAMESPACE).await?;
+    ground.objects.apply_value(&application(repository.url()), ArgoCd::NAMESPACE).await?;
     let mut wrong = quiet(ground, &first, 1, ground.quiet).await?;
     wrong.extend(neighbour.follow(ground).await?);
 
@@ -71,7 +71,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     files.insert(format!("{FOLDER}/{VALUES}"), Some(neighbour.values.to_string()));
     let second = commit(&repository, files, "The next version").await?;
     let client = ground.cluster.argocd.client();
-    client.application(OWN, Some("normal")).await?;
+    client.refreshed(OWN, "normal").await?;
     wrong.extend(quiet(ground, &second, 2, Duration::ZERO).await?);
     wrong.extend(neighbour.follow(ground).await?);
 
@@ -155,7 +155,7 @@ async fn quiet(ground: &Ground, revision: &str, syncs: usize, long: Duration) ->
     let (began, mut comparisons) = (Instant::now(), 0_u32);
     loop {
         if comparisons == 0 || began.elapsed() > ANEW * comparisons || began.elapsed() >= long {
-            client.application(OWN, Some("hard")).await?;
+            client.refreshed(OWN, "hard").await?;
             comparisons += 1;
             let resources = client.managed_resources(OWN).await?;
             let wrong = differences(&resources)?;

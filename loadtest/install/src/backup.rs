@@ -182,7 +182,7 @@ async fn restore(ground: &Ground) -> anyhow::Result<()> {
     let pod = job.pointer_mut("/spec/template/spec").context("find the pod of a job")?;
     pod.as_object_mut().context("read the pod of a job")?.remove("affinity");
     pod["containers"][0]["args"] = json!(["platform", "restore", "/backups"]);
-    ground.objects.apply(&job.to_string(), NAMESPACE).await.map(drop)
+    ground.objects.apply_value(&job, NAMESPACE).await
 }
 
 /// Waits until a job has ended well, and gives what it said.

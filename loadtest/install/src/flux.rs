@@ -65,7 +65,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     merge(&mut neighbour.values, &json!({"global": {"codefresh": {"tls": {"caCerts": trust}}}}));
     let mut flux = Flux::start(ground).await?;
     let first = flux.offer(ground, FIRST).await?;
-    ground.objects.apply(&wanted(&neighbour.values, FIRST.0).to_string(), OWN).await?;
+    ground.objects.apply_value(&wanted(&neighbour.values, FIRST.0), OWN).await?;
     flux.released(ground, &first, 1).await?;
     let mut wrong = neighbour.follow(ground).await?;
     wrong.extend(flux.quiet(ground, (&first, 1), ground.quiet).await?);
@@ -74,7 +74,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     // Another version of the chart, of another kind of source, and other values.
     merge(&mut neighbour.values, &json!({"reporter": {"podAnnotations": {"example.com/upgraded": "yes"}}}));
     let second = flux.offer(ground, SECOND).await?;
-    ground.objects.apply(&wanted(&neighbour.values, SECOND.0).to_string(), OWN).await?;
+    ground.objects.apply_value(&wanted(&neighbour.values, SECOND.0), OWN).await?;
     flux.released(ground, &second, 2).await?;
     wrong.extend(neighbour.follow(ground).await?);
 
@@ -104,7 +104,7 @@ impl Flux {
         Progress.step("definitions of Flux", defined).await?;
         for (kind, plural) in [(FIRST.0, "helmcharts"), (SECOND.0, "ocirepositories")] {
             let definition = unchecked("source.toolkit.fluxcd.io", kind, plural, &["v1"], true);
-            ground.objects.apply(&definition.to_string(), OWN).await?;
+            ground.objects.apply_value(&definition, OWN).await?;
         }
         let folder = ground.folder.join("flux");
         std::fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -141,7 +141,7 @@ impl Flux {
         let source = json!({
             "apiVersion": SOURCES, "kind": kind, "metadata": {"name": RELEASE}, "spec": {"interval": "10m"},
         });
-        ground.objects.apply(&source.to_string(), OWN).await?;
+        ground.objects.apply_value(&source, OWN).await?;
         let now = "2026-11-27T00:00:00Z";
         let revision =
             if is_of_a_registry { format!("{version}@sha256:{digest}") } else { version.to_owned() };

@@ -96,7 +96,7 @@ pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
         (secret(REPOSITORIES, "Opaque", "url", "https://git.example.com/"), ArgoCd::NAMESPACE),
         (template, NAMESPACE),
     ] {
-        ground.objects.apply(&object.to_string(), namespace).await?;
+        ground.objects.apply_value(&object, namespace).await?;
     }
     let (begun, mut asked) = (Instant::now(), 0);
     let reference = Reference::new(ARGO, "Application", Some(ArgoCd::NAMESPACE), ROLLS);
@@ -104,7 +104,7 @@ pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
     let look = async || {
         // Argo CD may have looked before it knew of the kind.
         if begun.elapsed() > AGAIN * asked {
-            client.application(ROLLS, Some("normal")).await?;
+            client.refreshed(ROLLS, "normal").await?;
             asked += 1;
         }
         let found = ground.objects.get(&reference).await?.with_context(|| format!("find {reference}"))?;

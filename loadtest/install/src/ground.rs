@@ -167,7 +167,7 @@ impl Ground {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
             "name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
         }});
-        self.objects.apply(&object.to_string(), name).await?;
+        self.objects.apply_value(&object, name).await?;
         for (kind, own) in [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")] {
             let own = Reference::new("v1", kind, Some(name), own);
             let made = until(async || self.objects.get(&own).await, Option::is_some).await?;
@@ -190,7 +190,7 @@ impl Ground {
         objects.extend(outside(ArgoCd::NAMESPACE, "argocd-server", 80, &host, argocd));
         objects.extend(outside("platform", "platform", platform, &host, platform));
         for object in objects {
-            self.objects.apply(&object.to_string(), NAMESPACE).await?;
+            self.objects.apply_value(&object, NAMESPACE).await?;
         }
         self.values = json!({
             "global": {
@@ -407,7 +407,7 @@ impl Ground {
     pub(crate) async fn give_login(&mut self, name: &str) -> anyhow::Result<()> {
         let settings = self.registry.settings().to_string();
         let object = secret(name, "kubernetes.io/dockerconfigjson", ".dockerconfigjson", &settings);
-        self.objects.apply(&object.to_string(), NAMESPACE).await?;
+        self.objects.apply_value(&object, NAMESPACE).await?;
         self.before.push(format!("Secret {NAMESPACE}/{name}"));
         Ok(())
     }

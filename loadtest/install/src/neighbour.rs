@@ -66,7 +66,7 @@ impl Neighbour {
         ];
         objects.extend(outside(namespace, "platform", port, &host.to_string(), port));
         for object in objects {
-            ground.objects.apply(&object.to_string(), namespace).await?;
+            ground.objects.apply_value(&object, namespace).await?;
         }
         let values = json!({
             "global": {

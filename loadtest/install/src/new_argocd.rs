@@ -54,7 +54,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let repository = ground.cluster.git.repository(SHOP).await?;
     let (_serving, url) = served(ground, &repository).await?;
     let first = commit(&repository, 1).await?;
-    ground.objects.apply(&application(SHOP, &url), OWN).await?;
+    ground.objects.apply_value(&application(SHOP, &url), OWN).await?;
     wrong.extend(reported(ground, &neighbour, &first, 1).await?);
     let second = commit(&repository, 2).await?;
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});

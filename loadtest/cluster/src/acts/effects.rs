@@ -130,8 +130,7 @@ impl World {
                     "destination": {"server": ArgoCd::DESTINATION, "namespace": NAMESPACE},
                 },
             });
-            // JSON is YAML.
-            self.objects.apply(&object.to_string(), ArgoCd::NAMESPACE).await?;
+            self.objects.apply_value(&object, ArgoCd::NAMESPACE).await?;
         }
         self.sync().await?;
         self.objects.apply(TEMPLATE, NAMESPACE).await?;
@@ -151,7 +150,7 @@ impl World {
                     self.sync().await?;
                 }
                 let revision = self.change().await?;
-                client.application(APPLICATION, Some("normal")).await?;
+                client.refreshed(APPLICATION, "normal").await?;
                 return Ok(if way == "manifests" { format!("local-{}", self.number) } else { revision });
             }
             ("applicationHistory", _) => {
@@ -376,7 +375,7 @@ impl World {
     /// Has the application synced to what Git says now.
     async fn sync(&self) -> anyhow::Result<()> {
         let client = self.cluster.argocd.client();
-        client.application(APPLICATION, Some("normal")).await?;
+        client.refreshed(APPLICATION, "normal").await?;
         self.ended(APPLICATION).await?;
         client.sync(APPLICATION, &SyncRequest::default()).await?;
         self.ended(APPLICATION).await
@@ -405,7 +404,7 @@ impl World {
                 ]},
             },
         });
-        self.objects.apply(&object.to_string(), NAMESPACE).await.map(drop)
+        self.objects.apply_value(&object, NAMESPACE).await
     }
 
     async fn phase(&self, name: &str, phase: &str) -> anyhow::Result<()> {
@@ -444,7 +443,7 @@ impl World {
             "metadata": {"name": "look", "ownerReferences": [owner]},
             "spec": {"metrics": [{"name": "look", "provider": {"job": {"spec": job}}}]},
         });
-        self.objects.apply(&run.to_string(), NAMESPACE).await?;
+        self.objects.apply_value(&run, NAMESPACE).await?;
         let run = Reference::new(ARGO, "AnalysisRun", Some(NAMESPACE), "look");
         self.until("the end of an analysis", async |world: &Self| {
             Ok(text(&world.object(&run).await?, "/status/phase") == "Successful")

@@ -62,10 +62,9 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
-    /// The application; with `refresh` (`normal` or `hard`) it is compared anew first.
-    pub async fn application(&self, name: &str, refresh: Option<&str>) -> anyhow::Result<Value> {
-        let refresh = refresh.map(|how| format!("&refresh={how}")).unwrap_or_default();
-        self.get(&format!("{}{refresh}", of(name, ""))).await
+    /// The application, compared anew first: `normal` or `hard`.
+    pub async fn refreshed(&self, name: &str, how: &str) -> anyhow::Result<Value> {
+        self.get(&format!("{}&refresh={how}", of(name, ""))).await
     }
 
     /// Begins a sync.

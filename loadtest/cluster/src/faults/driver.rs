@@ -57,9 +57,8 @@ impl Driver {
 
     /// Makes the application.
     pub(super) async fn create(&self, subject: &Subject, repository: &Repository) -> anyhow::Result<()> {
-        // JSON is YAML.
-        let object = subject.object(repository.url()).to_string();
-        again("create an application", || self.objects.apply(&object, ArgoCd::NAMESPACE)).await?;
+        let object = subject.object(repository.url());
+        again("create an application", || self.objects.apply_value(&object, ArgoCd::NAMESPACE)).await?;
         self.count();
         Ok(())
     }

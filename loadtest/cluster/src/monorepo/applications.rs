@@ -156,14 +156,14 @@ impl Fleet {
         let objects = Objects::new(cluster.control.client());
         // Ten that make it at once would be in each other's way.
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        objects.apply(&namespace.to_string(), ArgoCd::NAMESPACE).await?;
+        objects.apply_value(&namespace, ArgoCd::NAMESPACE).await?;
         for number in 0..APPLICATIONS {
             if objects.get(&reference(number)).await?.is_some() {
                 continue;
             }
             let application = self.application(number);
             let made = if number == GENERATED { set_of(&application) } else { application };
-            objects.apply(&made.to_string(), ArgoCd::NAMESPACE).await?;
+            objects.apply_value(&made, ArgoCd::NAMESPACE).await?;
             let look = async || objects.get(&reference(number)).await;
             let made = until(PATIENCE, LOOK, look, Option::is_some).await?;
             made.with_context(|| format!("wait until {} is made", name(number)))?;
@@ -182,7 +182,7 @@ impl Fleet {
         let argocd = cluster.argocd.client();
         for &number in these {
             let name = name(number);
-            argocd.application(&name, Some("normal")).await?;
+            argocd.refreshed(&name, "normal").await?;
             let request = SyncRequest { revision: Some(revision.to_owned()), ..SyncRequest::default() };
             argocd.sync(&name, &request).await.with_context(|| format!("sync {name}"))?;
         }

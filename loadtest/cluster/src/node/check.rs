@@ -52,7 +52,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let binaries = Binaries::find(args.binaries.as_deref()).await?;
     if let Some(folder) = &args.victim {
         let ground = Ground::start(&binaries, folder).await?;
-        ground.objects.apply(&pod().to_string(), "default").await?;
+        ground.objects.apply_value(&pod(), "default").await?;
         ground.runs("asks").await?;
         let told = format!("{} {}", ground.node.namespaces.name(), ground.node.network().block());
         std::fs::write(folder.join("node"), told).context("say what is there")?;

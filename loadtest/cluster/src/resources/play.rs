@@ -135,8 +135,7 @@ impl Player {
             },
             "spec": spec,
         });
-        // JSON is YAML.
-        self.objects.apply(&again.to_string(), self.namespace).await.map(drop)
+        self.objects.apply_value(&again, self.namespace).await
     }
 
     async fn one(&self, kind: &str, name: &str) -> anyhow::Result<Value> {

@@ -91,68 +91,36 @@ struct Fault {
     run: Run,
 }
 
+/// One that is tried by itself.
+const fn alone(name: &'static str, about: &'static str, run: Run) -> Fault {
+    Fault { name, about, waits: false, run }
+}
+
+/// One that waits most of its time.
+const fn waiting(name: &'static str, about: &'static str, run: Run) -> Fault {
+    Fault { name, about, waits: true, run }
+}
+
 /// All of them, in the order they are tried in.
 const FAULTS: &[Fault] = &[
-    Fault {
-        name: "kill",
-        about: "killed under load, again and again",
-        waits: false,
-        run: |setting| Box::pin(kill::run(setting)),
-    },
-    Fault {
-        name: "away",
-        about: "the receiver is away",
-        waits: true,
-        run: |setting| Box::pin(away::run(setting)),
-    },
-    Fault {
-        name: "away-restart",
-        about: "the receiver is away, and the process is killed meanwhile",
-        waits: true,
-        run: |setting| Box::pin(away::with_a_kill(setting)),
-    },
-    Fault {
-        name: "restart",
-        about: "restarted with nothing changed",
-        waits: false,
-        run: |setting| Box::pin(restart::run(setting)),
-    },
-    Fault {
-        name: "platform",
-        about: "the platform fails for one application only",
-        waits: false,
-        run: |setting| Box::pin(platform::run(setting)),
-    },
-    Fault {
-        name: "disk",
-        about: "no room, and no right to write",
-        waits: true,
-        run: |setting| Box::pin(disk::run(setting)),
-    },
-    Fault {
-        name: "damage",
-        about: "the ledger is damaged",
-        waits: false,
-        run: |setting| Box::pin(damage::run(setting)),
-    },
-    Fault {
-        name: "token",
-        about: "the token is refused until its file is replaced",
-        waits: true,
-        run: |setting| Box::pin(token::run(setting)),
-    },
-    Fault {
-        name: "poison",
-        about: "one application's reports are refused for good",
-        waits: true,
-        run: |setting| Box::pin(poison::run(setting)),
-    },
-    Fault {
-        name: "clones",
-        about: "fetches of repositories are killed",
-        waits: false,
-        run: |setting| Box::pin(clones::run(setting)),
-    },
+    alone("kill", "killed under load, again and again", |setting| Box::pin(kill::run(setting))),
+    waiting("away", "the receiver is away", |setting| Box::pin(away::run(setting))),
+    waiting("away-restart", "the receiver is away, and the process is killed meanwhile", |setting| {
+        Box::pin(away::with_a_kill(setting))
+    }),
+    alone("restart", "restarted with nothing changed", |setting| Box::pin(restart::run(setting))),
+    alone("platform", "the platform fails for one application only", |setting| {
+        Box::pin(platform::run(setting))
+    }),
+    waiting("disk", "no room, and no right to write", |setting| Box::pin(disk::run(setting))),
+    alone("damage", "the ledger is damaged", |setting| Box::pin(damage::run(setting))),
+    waiting("token", "the token is refused until its file is replaced", |setting| {
+        Box::pin(token::run(setting))
+    }),
+    waiting("poison", "one application's reports are refused for good", |setting| {
+        Box::pin(poison::run(setting))
+    }),
+    alone("clones", "fetches of repositories are killed", |setting| Box::pin(clones::run(setting))),
 ];
 
 /// Runs `loadtest faults`.

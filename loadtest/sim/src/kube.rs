@@ -14,7 +14,6 @@ mod store;
 mod watch;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -63,7 +62,7 @@ impl Default for Config {
 }
 
 /// How often each call was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages of lists.
     pub lists: u64,
@@ -87,7 +86,7 @@ struct Shared {
     absent: Mutex<BTreeSet<Collection>>,
     forbidden: Mutex<BTreeSet<Collection>>,
     lines: broadcast::Sender<Bytes>,
-    counts: [AtomicU64; 5],
+    counts: Mutex<Counts>,
     traffic: Traffic,
     stop: CancellationToken,
 }
@@ -109,10 +108,8 @@ impl Shared {
         self.fleet.as_deref()
     }
 
-    fn count(&self, index: usize) {
-        if let Some(count) = self.counts.get(index) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,7 +148,7 @@ impl KubeSim {
             absent: Mutex::default(),
             forbidden: Mutex::default(),
             lines: broadcast::Sender::new(64),
-            counts: Default::default(),
+            counts: Mutex::default(),
             traffic: Traffic::default(),
             stop: CancellationToken::new(),
         });
@@ -176,9 +173,7 @@ impl KubeSim {
     /// How often it was asked.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let [lists, watches, gets, unauthorized, patches] =
-            [0, 1, 2, 3, 4].map(|at: usize| self.shared.counts[at].load(Ordering::Relaxed));
-        Counts { lists, watches, gets, unauthorized, patches }
+        *self.shared.counts()
     }
 
     /// The last requests, and how many stood open at once.

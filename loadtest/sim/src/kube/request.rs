@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::labels::Labels;
 use super::store::Collection;
-use super::{Shared, list, patch, status, watch};
+use super::{Counts, Shared, list, patch, status, watch};
 use crate::fault::{PeerResponse, authorized, spoil};
 
 /// The query of a request.
@@ -70,7 +70,7 @@ pub(super) async fn serve(
     body: Bytes,
 ) -> Response {
     if !authorized(&headers, shared.authorization.as_ref()) {
-        shared.count(3);
+        shared.counts().unauthorized += 1;
         return PeerResponse::new(401, status::status(401, "Unauthorized")).response();
     }
     if uri.path() == "/version" {
@@ -97,13 +97,13 @@ pub(super) async fn serve(
         Ok(UrlQuery(query)) => Query(query),
         Err(_) => return PeerResponse::new(400, status::status(400, "the query cannot be read")).response(),
     };
-    let (index, call) = match &name {
-        Some(_) if patches => (4, "patch"),
-        Some(_) => (2, "get"),
-        None if query.is_true("watch") => (1, "watch"),
-        None => (0, "list"),
+    let (call, count): (_, fn(&mut Counts)) = match &name {
+        Some(_) if patches => ("patch", |counts| counts.patches += 1),
+        Some(_) => ("get", |counts| counts.gets += 1),
+        None if query.is_true("watch") => ("watch", |counts| counts.watches += 1),
+        None => ("list", |counts| counts.lists += 1),
     };
-    shared.count(index);
+    count(&mut shared.counts());
     let _open = shared.traffic.enter(&uri);
     shared.faults.latency().await;
     let met = shared.faults.meet(call, name.as_deref().unwrap_or_default());

@@ -116,7 +116,7 @@ pub fn replay_from(cases: &[Case], git: Option<&Git>) -> anyhow::Result<Summary>
         summary.unequal_rounds += unequal.len();
         summary.pairs.0 += paired.pairs.0;
         summary.pairs.1 += paired.pairs.1;
-        rows.push(output::Row::of(&case.name, &tally, playback.unfiltered));
+        rows.push(output::row(&case.name, &tally, playback.unfiltered));
     }
     let mut checks = Vec::new();
     for case in &without {
@@ -128,8 +128,7 @@ pub fn replay_from(cases: &[Case], git: Option<&Git>) -> anyhow::Result<Summary>
         lines.extend(check.exceptions.iter().map(|exception| format!("{}: {exception}", case.name)));
         checks.push((case.name.clone(), check));
     }
-    let with_git = git.is_some();
-    summary.text = output::text(&summary, &rows, &checks, &lines, &rules, with_git);
+    summary.text = output::text(&summary, rows, &checks, lines, &rules, git.is_some());
     Ok(summary)
 }
 

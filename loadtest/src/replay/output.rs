@@ -15,27 +15,24 @@ use loadtest_judge::diff::short;
 /// Differences that are listed of one report, and reports of one case.
 const LISTED: usize = 20;
 
-/// One line of the table.
-#[derive(Debug)]
-pub(super) struct Row {
-    cells: [String; 7],
+/// One line of the table of cases with a recorded reporter.
+pub(super) fn row(case: &str, tally: &Tally, unfiltered: usize) -> Vec<String> {
+    let (reports, different) = (tally.reports(), tally.different.len());
+    cells(case, [tally.rounds, reports, tally.equal, tally.on_purpose, different, unfiltered])
 }
 
-impl Row {
-    pub(super) fn of(case: &str, tally: &Tally, unfiltered: usize) -> Self {
-        let number = |number: usize| number.to_string();
-        Self {
-            cells: [
-                case.to_owned(),
-                number(tally.rounds),
-                number(tally.reports()),
-                number(tally.equal),
-                number(tally.on_purpose),
-                number(tally.different.len()),
-                number(unfiltered),
-            ],
-        }
+fn cells<const N: usize>(case: &str, numbers: [usize; N]) -> Vec<String> {
+    std::iter::once(case.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
+}
+
+fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(row);
     }
+    table.to_string()
 }
 
 /// A line for each difference of a case.
@@ -69,91 +66,66 @@ pub(super) fn differences(case: &str, tally: &Tally) -> Vec<String> {
 /// The whole output.
 pub(super) fn text(
     summary: &Summary,
-    rows: &[Row],
+    rows: Vec<Vec<String>>,
     checks: &[(String, Check)],
-    lines: &[String],
+    lines: Vec<String>,
     rules: &Rules,
     with_git: bool,
 ) -> String {
-    let mut out = String::new();
-    if !checks.is_empty() {
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(["case", "events", "applications", "resources", "same as before", "exceptions"]);
-        for (case, check) in checks {
-            let numbers =
-                [check.events, check.applications, check.resources, check.unsent, check.exceptions.len()];
-            table.add_row([vec![case.clone()], numbers.iter().map(ToString::to_string).collect()].concat());
-        }
-        push(&mut out, &table.to_string());
+    let (is_observed, is_replayed) = (!checks.is_empty(), !rows.is_empty());
+    let mut out = Vec::new();
+    if is_observed {
+        let header = ["case", "events", "applications", "resources", "same as before", "exceptions"];
+        let rows = checks.iter().map(|(case, check)| {
+            let exceptions = check.exceptions.len();
+            cells(case, [check.events, check.applications, check.resources, check.unsent, exceptions])
+        });
+        out.push(table(&header, rows));
     }
-    if !rows.is_empty() {
-        let mut table = Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(["case", "rounds", "reports", "equal", "on purpose", "different", "not filtered"]);
-        for row in rows {
-            table.add_row(row.cells.iter());
-        }
-        push(&mut out, &table.to_string());
-        for rule in &rules.rules {
+    if is_replayed {
+        let header = ["case", "rounds", "reports", "equal", "on purpose", "different", "not filtered"];
+        out.push(table(&header, rows));
+        out.extend(rules.rules.iter().map(|rule| {
             let uses = rules.uses.get(&rule.name).copied().unwrap_or(0);
-            push(&mut out, &format!("rule {}: {uses} uses at {}: {}", rule.name, rule.path, rule.reason));
-        }
+            format!("rule {}: {uses} uses at {}: {}", rule.name, rule.path, rule.reason)
+        }));
     }
-    lines.iter().for_each(|line| push(&mut out, line));
-    if !checks.is_empty() {
+    out.extend(lines);
+    if is_observed {
         let sum = |of: fn(&Check) -> usize| checks.iter().map(|(_, check)| of(check)).sum::<usize>();
-        push(
-            &mut out,
-            &format!(
-                "observed: {} reports, {} of applications, {} of resources, {} exceptions",
-                summary.observed,
-                sum(|check| check.applications),
-                sum(|check| check.resources),
-                summary.exceptions
-            ),
-        );
+        out.push(format!(
+            "observed: {} reports, {} of applications, {} of resources, {} exceptions",
+            summary.observed,
+            sum(|check| check.applications),
+            sum(|check| check.resources),
+            summary.exceptions
+        ));
     }
-    if with_git && !checks.is_empty() {
+    if with_git && is_observed {
         let (named, others) = summary.named;
-        push(
-            &mut out,
-            &format!(
-                "files named by git: {named} of {} reports of resources, at its newest commit where the repository lacks theirs",
-                named + others
-            ),
-        );
+        out.push(format!(
+            "files named by git: {named} of {} reports of resources, at its newest commit where the repository lacks theirs",
+            named + others
+        ));
     }
-    if with_git && !rows.is_empty() {
-        for (name, field) in FIELDS.iter().zip(&summary.fields) {
+    if with_git && is_replayed {
+        out.extend(FIELDS.iter().zip(&summary.fields).map(|(name, field)| {
             let Field { equal, on_purpose, different } = field;
-            let counts = format!("{equal} equal, {on_purpose} different on purpose, {different} different");
-            push(&mut out, &format!("field {name}: {counts}"));
-        }
+            format!("field {name}: {equal} equal, {on_purpose} different on purpose, {different} different")
+        }));
     }
-    if !rows.is_empty() {
-        push(&mut out, &format!("events filtered then, and reported by us: {}", summary.unfiltered));
-        push(
-            &mut out,
-            &format!(
-                "second pass: {} of {} live states from managed-resources, {} rounds with other reports",
-                summary.pairs.0, summary.pairs.1, summary.unequal_rounds
-            ),
-        );
-        push(
-            &mut out,
-            &format!(
-                "replay: {} reports, {} equal, {} different on purpose, {} different",
-                summary.reports, summary.equal, summary.on_purpose, summary.different
-            ),
-        );
+    if is_replayed {
+        out.push(format!("events filtered then, and reported by us: {}", summary.unfiltered));
+        out.push(format!(
+            "second pass: {} of {} live states from managed-resources, {} rounds with other reports",
+            summary.pairs.0, summary.pairs.1, summary.unequal_rounds
+        ));
+        out.push(format!(
+            "replay: {} reports, {} equal, {} different on purpose, {} different",
+            summary.reports, summary.equal, summary.on_purpose, summary.different
+        ));
     }
-    out
-}
-
-fn push(out: &mut String, line: &str) {
-    out.push_str(line);
-    out.push('\n');
+    out.into_iter().map(|line| line + "\n").collect()
 }
 
 pub(super) fn print(text: &str) -> anyhow::Result<()> {

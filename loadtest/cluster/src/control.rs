@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::binaries::Binaries;
 use super::network::Network;
-use super::objects::{Objects, Reference};
+use super::objects::{Objects, Reference, condition};
 use super::progress::Progress;
 use files::Files;
 use loadtest_sim::PATIENCE;
@@ -253,8 +253,7 @@ async fn answers(api_server: &Child, client: &kube::Client) -> anyhow::Result<()
 
 /// Whether a node says so.
 pub(super) fn is_ready(node: &Value) -> bool {
-    let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    condition(node, "Ready") == Some("True")
 }
 
 async fn client(kubeconfig: &Path) -> anyhow::Result<kube::Client> {

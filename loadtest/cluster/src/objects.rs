@@ -201,9 +201,7 @@ impl Objects {
     async fn established(&self, definition: &Reference) -> anyhow::Result<()> {
         let look = async || {
             let found = self.get(definition).await?;
-            let conditions = found.as_ref().and_then(|found| found.pointer("/status/conditions")?.as_array());
-            let is_met = |one: &Value| one["type"] == "Established" && one["status"] == "True";
-            Ok(conditions.is_some_and(|all| all.iter().any(is_met)))
+            Ok(found.is_some_and(|found| condition(&found, "Established") == Some("True")))
         };
         if !until(PATIENCE, ASK, look, |is_met| *is_met).await? {
             bail!("{definition} is not established after {PATIENCE:?}");
@@ -254,6 +252,13 @@ impl Objects {
         };
         self.client.request(request.map_err(kube::Error::HttpError)?).await
     }
+}
+
+/// The status of a condition of an object.
+#[must_use]
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|one| one["type"] == kind)?["status"].as_str()
 }
 
 /// Every object of YAML documents; the items of a `List` stand for themselves.

@@ -177,8 +177,7 @@ async fn restore(ground: &Ground) -> anyhow::Result<()> {
     let from = format!("--from=cronjob/{NAME}-platform-backup");
     let args =
         ["create", "job", RESTORE, "--namespace", NAMESPACE, &from, "--dry-run=client", "--output=json"];
-    let mut job: Value =
-        serde_json::from_str(&ground.tools.run("kubectl", &args).await?).context("read a job")?;
+    let mut job = ground.tools.json("kubectl", &args).await?;
     let pod = job.pointer_mut("/spec/template/spec").context("find the pod of a job")?;
     pod.as_object_mut().context("read the pod of a job")?.remove("affinity");
     pod["containers"][0]["args"] = json!(["platform", "restore", "/backups"]);

@@ -98,9 +98,7 @@ async fn upgraded(
     ensure!(manifest != now, "both versions are rendered the same");
     let again = ["upgrade", RELEASE, CHART, "--namespace", namespace, "--dry-run=server", "--output=json"];
     let values = ["--values", &values_of(ground, namespace)];
-    let again: Value =
-        serde_json::from_str(&ground.tools.run("helm", &[&again[..], &values].concat()).await?)
-            .context("read what the same upgrade once more would do")?;
+    let again = ground.tools.json("helm", &[&again[..], &values].concat()).await?;
     if again["manifest"].as_str().map(str::trim) != Some(now.trim()) {
         wrong.push("the same upgrade once more would change something".to_owned());
     }
@@ -142,8 +140,7 @@ fn values_of(ground: &Ground, namespace: &str) -> String {
 /// Which object each workload is, and whom it takes for its own.
 async fn workloads(ground: &Ground, namespace: &str) -> anyhow::Result<BTreeMap<String, Value>> {
     let args = ["get", "deployments,statefulsets", "--namespace", namespace, "--output=json"];
-    let list: Value =
-        serde_json::from_str(&ground.tools.run("kubectl", &args).await?).context("read workloads")?;
+    let list = ground.tools.json("kubectl", &args).await?;
     let items = list["items"].as_array().context("read workloads")?;
     ensure!(!items.is_empty(), "{namespace} has no workloads");
     let of = |item: &Value| {

@@ -168,8 +168,7 @@ async fn let_in(ground: &Ground) -> anyhow::Result<Vec<String>> {
 pub(crate) async fn scraped(ground: &Ground) -> anyhow::Result<()> {
     let selector = "app.kubernetes.io/name=gitops-runtime";
     let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", selector, "--output=json"];
-    let list: Value =
-        serde_json::from_str(&ground.tools.run("kubectl", &args).await?).context("read pods")?;
+    let list = ground.tools.json("kubectl", &args).await?;
     let http = local_client().build().context("make a client")?;
     for pod in list["items"].as_array().context("read pods")? {
         let Some(address) = pod["status"]["podIP"].as_str() else { continue };

@@ -16,7 +16,7 @@ use axum::extract::{Path as Named, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use loadtest_cluster::definitions::unchecked;
-use loadtest_cluster::objects::Reference;
+use loadtest_cluster::objects::{Reference, condition};
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use loadtest_sim::child::{Child, Spec};
@@ -266,18 +266,16 @@ async fn shown(ground: &Ground) -> anyhow::Result<Value> {
 fn is_released(release: &Value, version: &str, number: u64) -> bool {
     let status = &release["status"];
     let newest = &status["history"][0];
-    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     newest["chartVersion"] == version
         && newest["version"] == number
         && newest["status"] == "deployed"
-        && conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+        && condition(release, "Ready") == Some("True")
 }
 
 /// What it says of differences, a line each.
 async fn drifts(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let args = ["get", "events", "--namespace", OWN, "--output=json"];
-    let events: Value =
-        serde_json::from_str(&ground.tools.run("kubectl", &args).await?).context("read a list of events")?;
+    let events = ground.tools.json("kubectl", &args).await?;
     let all = events["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let drifts = all.iter().filter(|event| text(event, "reason").contains("Drift"));

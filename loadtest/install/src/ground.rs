@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::binaries::Binaries;
 use loadtest_cluster::node::Node;
-use loadtest_cluster::objects::{Objects, Reference};
+use loadtest_cluster::objects::{Objects, Reference, condition};
 use loadtest_cluster::progress::Progress;
 use loadtest_cluster::{Cluster, Options};
 use loadtest_image::Layout;
@@ -319,8 +319,7 @@ impl Ground {
         let selector =
             format!("app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}");
         let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", &selector, "--output", "json"];
-        let list = self.tools.run("kubectl", &args).await?;
-        let mut list: Value = serde_json::from_str(&list).context("read a list of pods")?;
+        let mut list = self.tools.json("kubectl", &args).await?;
         Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
     }
 
@@ -493,8 +492,5 @@ pub(crate) fn name_of(pod: &Value) -> String {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    pod["metadata"]["deletionTimestamp"].is_null()
-        && conditions
-            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    pod["metadata"]["deletionTimestamp"].is_null() && condition(pod, "Ready") == Some("True")
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 use tokio::process::Command;
 
 /// Both programs, with a kubeconfig and a folder for what they keep.
@@ -24,6 +25,12 @@ impl Tools {
     /// Runs one and gives what it printed.
     pub(crate) async fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<String> {
         self.run_loud(program, args).await.map(|(said, _)| said)
+    }
+
+    /// Runs one and reads the JSON that it printed.
+    pub(crate) async fn json(&self, program: &str, args: &[&str]) -> anyhow::Result<Value> {
+        let said = self.run(program, args).await?;
+        serde_json::from_str(&said).with_context(|| format!("read what {program} printed"))
     }
 
     /// Runs one and gives what it printed, and what it said beside that on its standard error.

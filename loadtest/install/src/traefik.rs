@@ -108,8 +108,7 @@ async fn publish(ground: &Ground) -> anyhow::Result<()> {
     rolled_out(ground).await?;
     let said = async || {
         let all = ["get", "ingress", "--namespace", NAMESPACE, "--output=json"];
-        let all: Value = serde_json::from_str(&ground.tools.run("kubectl", &all).await?)
-            .context("read a list of Ingresses")?;
+        let all = ground.tools.json("kubectl", &all).await?;
         Ok(!all["items"][0]["status"]["loadBalancer"]["ingress"].is_null())
     };
     ensure!(until(said, |said| *said).await?, "Traefik never said in the Ingress where it is");

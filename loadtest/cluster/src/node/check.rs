@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::{BUSYBOX, LOOK, NAME, Namespaces, Network, Node, namespaces, sweep};
 use crate::binaries::Binaries;
 use crate::control::Control;
-use crate::objects::{Objects, Reference};
+use crate::objects::{Objects, Reference, condition};
 use crate::progress::Progress;
 use crate::{made, temporary_directory};
 use loadtest_judge::interrupt;
@@ -233,11 +233,6 @@ async fn gone(name: &str, network: Network, spaces: &namespaces::Spaces) -> anyh
 /// Asks until there is an answer: a Service knows of a pod a moment after it is ready.
 async fn answered(ask: impl AsyncFn() -> anyhow::Result<String>) -> anyhow::Result<String> {
     until(PATIENCE, LOOK, async || Ok(ask().await), Result::is_ok).await?
-}
-
-fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a str> {
-    let conditions = pod["status"]["conditions"].as_array()?;
-    conditions.iter().find(|one| one["type"] == kind)?["status"].as_str()
 }
 
 fn secret() -> Value {

@@ -1,8 +1,20 @@
 //! The commands that judge and convert values.
 
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use axum::Json;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use axum::routing::{get, patch, post};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use loadtest::sim::server::serve;
+use serde_json::{Value, json};
 
 use crate::helm::{ROOT, values};
 
@@ -20,6 +32,14 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// What `validate` says of these values, in a file `values.yaml`.
+fn validated(values: impl AsRef<[u8]>) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, values).unwrap();
+    run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()])
 }
 
 #[test]
@@ -40,12 +60,9 @@ fn the_exit_code_says_what_was_found() {
 
 #[test]
 fn settings_of_the_reporter_are_judged_by_the_reporter() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("values.yaml");
     let text = "global:\n  runtime:\n    name: prod\nreporter:\n  config:\n    log: {level: chatty}\n    reporter:\n      \
                 lane: {}\n";
-    std::fs::write(&file, text).unwrap();
-    let output = run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]);
+    let output = validated(text);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("values.yaml:6: reporter.config.log.level"), "{said}");
@@ -55,15 +72,12 @@ fn settings_of_the_reporter_are_judged_by_the_reporter() {
 
 #[test]
 fn settings_of_every_component_are_judged() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("values.yaml");
     let all =
         pipeline_doctor::Chart::get().values.iter().filter_map(|value| value.path.strip_suffix(".config"));
     let all: Vec<&str> = all.filter(|component| !component.contains('.')).collect();
     assert!(all.len() >= 9, "{all:?}");
     let settings = |component: &&str| format!("{component}:\n  config:\n    log: {{level: chatty}}\n");
-    std::fs::write(&file, all.iter().map(settings).collect::<String>()).unwrap();
-    let said = said(&run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]));
+    let said = said(&validated(all.iter().map(settings).collect::<String>()));
     for component in all {
         assert!(said.contains(&format!(": {component}.config.log.level\n")), "{component}: {said}");
     }
@@ -71,13 +85,10 @@ fn settings_of_every_component_are_judged() {
 
 #[test]
 fn values_that_become_settings_are_judged_by_whoever_takes_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("values.yaml");
     let text = "appProxy: {namespaces: [A b]}\nreporter: {applicationNamespaces: ['[']}\nresourceReporter: {kinds: [{namespaces: \
                 [a]}], namespaces: ['[']}\nrouter: {trustedProxies: [x], webhooks: [a]}\nsourceServer: {allowed: \
                 [git.example.com]}\ntunnelClient: {allow: [x]}\ntunnelServer: {trustedProxies: [x]}\n";
-    std::fs::write(&file, text).unwrap();
-    let said = said(&run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]));
+    let said = said(&validated(text));
     for path in [
         "appProxy.namespaces",
         "reporter.applicationNamespaces",
@@ -97,11 +108,9 @@ fn values_that_become_settings_are_judged_by_whoever_takes_them() {
 fn what_is_converted_is_valid_and_keeps_its_secrets_to_the_values() {
     let output = run(&["values", "convert", "pipeline/doctor/tests/incumbent/tunnel.yaml"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("values.yaml");
-    std::fs::write(&file, &output.stdout).unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("token: not-to-be-shown"));
-    let output = run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]);
+    let values = String::from_utf8(output.stdout).unwrap();
+    assert!(values.contains("token: not-to-be-shown"));
+    let output = validated(values);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(!said(&output).contains("not-to-be-shown"));
 }
@@ -112,7 +121,6 @@ fn a_reporter_that_is_not_there_is_not_ready() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let served = std::thread::spawn(move || {
-        use std::io::{Read as _, Write as _};
         let missing = "503 Service Unavailable\r\ncontent-length: 7\r\n\r\nmissing";
         for answer in [missing, missing, "200 OK\r\ncontent-length: 5\r\n\r\nready"] {
             let (mut stream, _) = listener.accept().unwrap();
@@ -139,7 +147,6 @@ fn why_nobody_answers_is_said() {
     let no_tls = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let plain = no_tls.local_addr().unwrap();
     let served = std::thread::spawn(move || {
-        use std::io::Write as _;
         let mut stream = no_tls.accept().unwrap().0;
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         // Until the client has read it: what is closed before is reset.
@@ -249,14 +256,11 @@ fn whoever_reads_no_further_has_read_enough_and_a_full_disk_is_an_error() {
 
 /// An API server that has nothing but a version and a Secret, and allows everything.
 async fn api() -> String {
-    use axum::Json;
-    use axum::routing::{get, post};
-    use serde_json::json;
     let secret = Json(json!({"data": {"token": "bm90LXRvLWJlLXNob3du"}}));
     let routes = axum::Router::new()
         .route("/version", get(Json(json!({"major": "1", "minor": "21"}))))
         .route("/api/v1/namespaces/gitops/secrets/argocd-token", get(secret))
-        .route("/api/v1/nodes", get(axum::http::StatusCode::FORBIDDEN))
+        .route("/api/v1/nodes", get(StatusCode::FORBIDDEN))
         .route(
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             post(Json(json!({"status": {"allowed": true}}))),
@@ -307,15 +311,6 @@ pub(crate) fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
 
 #[test]
 fn each_part_of_an_installation_is_looked_at_and_waited_for() {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use axum::Json;
-    use axum::extract::Query;
-    use axum::http::StatusCode;
-    use axum::routing::get;
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     // Ready when it was asked for three times.
     let asked = Arc::new(AtomicUsize::new(0));
@@ -359,11 +354,6 @@ fn each_part_of_an_installation_is_looked_at_and_waited_for() {
 
 /// An API server with one empty Secret, which it changes as it is told.
 async fn secrets() -> String {
-    use std::sync::{Arc, Mutex};
-
-    use axum::Json;
-    use axum::routing::get;
-    use serde_json::{Value, json};
     let secret = Arc::new(Mutex::new(json!({"metadata": {"resourceVersion": "1"}})));
     let changed = secret.clone();
     let read = async move || Json(secret.lock().unwrap().clone());
@@ -380,10 +370,7 @@ async fn secrets() -> String {
 }
 
 /// A release as Helm keeps it.
-fn packed(release: &serde_json::Value) -> String {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use std::io::Write as _;
+fn packed(release: &Value) -> String {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(release.to_string().as_bytes()).unwrap();
     STANDARD.encode(STANDARD.encode(gzip.finish().unwrap()))
@@ -391,9 +378,6 @@ fn packed(release: &serde_json::Value) -> String {
 
 #[test]
 fn the_values_of_a_release_are_those_of_the_version_that_is_deployed() {
-    use axum::Json;
-    use axum::routing::get;
-    use serde_json::json;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let secret = |version: &str, status: &str| {
         let labels = json!({"name": "prod", "owner": "helm", "version": version, "status": status});
@@ -449,12 +433,6 @@ fn the_values_of_a_release_are_those_of_the_version_that_is_deployed() {
 
 #[test]
 fn definitions_are_handed_over_and_those_of_another_release_only_by_force() {
-    use axum::Json;
-    use axum::extract::{Path, Query};
-    use axum::routing::{get, patch};
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
-    use std::sync::{Arc, Mutex};
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let definition = |name: &str, release: Value| {
         json!({"metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
@@ -510,7 +488,6 @@ workflows.argoproj.io: would be handed over to prod in namespace runtime from ar
 
 #[test]
 fn what_nobody_gives_is_made_once_and_written_for_its_owner_alone() {
-    use std::os::unix::fs::PermissionsExt as _;
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let address = runtime.block_on(secrets());
     let folder = tempfile::tempdir().unwrap();

@@ -273,7 +273,7 @@ compares an object with what was applied would call a difference for ever. The f
 {{- if include "gitops-runtime.tunnelsShare" . -}}
 {{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
 {{- end -}}
-{{- if not (or $server.tokensSecretKeyRef.name .Values.platform.enabled) -}}
+{{- if not $server.tokensSecretKeyRef.name -}}
 {{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
 {{- end -}}
 {{- toYaml $files -}}

@@ -112,14 +112,22 @@
 {{- if and .Values.sourceServer.enabled .Values.sourceServer.overBus (include "gitops-runtime.hasBus" .) }}true{{ end -}}
 {{- end }}
 
-{{/* The Secret and key with the platform's authorities, as YAML; nothing where there are none. */}}
+{{/* The Secret and key with the authorities of a platform elsewhere, as YAML; nothing where there are none. */}}
 {{- define "gitops-runtime.platformCa" -}}
 {{- $ca := .Values.global.codefresh.tls.caCerts -}}
-{{- if $ca.secret.create -}}
+{{- if .Values.platform.enabled -}}
+{{- else if $ca.secret.create -}}
 {{- toYaml (dict "name" "codefresh-tls-certs" "key" $ca.secret.key) -}}
 {{- else if and $ca.secretKeyRef.name $ca.secretKeyRef.key -}}
 {{- toYaml $ca.secretKeyRef -}}
 {{- end -}}
+{{- end }}
+
+{{/* The Secrets that whoever calls the platform as this runtime reads as files, as YAML: where, and name and key. */}}
+{{- define "gitops-runtime.platformFiles" -}}
+{{- $files := dict "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
+{{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
+{{- toYaml $files -}}
 {{- end }}
 
 {{/* The name of the Secret with what nobody gives. */}}
@@ -166,12 +174,7 @@
 {{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
 {{- $files := dict -}}
 {{- if or (eq .Values.reporter.sink "platform") .Values.appProxy.enabled (and .Values.changeRevision.enabled .Values.changeRevision.report) -}}
-{{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
-{{- if not .Values.platform.enabled -}}
-{{- with include "gitops-runtime.platformCa" . -}}
-{{- $_ := set $files "platform-ca" (fromYaml .) -}}
-{{- end -}}
-{{- end -}}
+{{- $files = include "gitops-runtime.platformFiles" . | fromYaml -}}
 {{- end -}}
 {{- if eq (include "gitops-runtime.authType" .) "password" -}}
 {{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-password" "key" "token") $argocd.auth.passwordSecretKeyRef (ne $argocd.auth.password "")) -}}
@@ -269,7 +272,7 @@ http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace 
 
 {{/* How a role besides the reporter calls the platform. */}}
 {{- define "gitops-runtime.platformCall" -}}
-{{- $files := include "gitops-runtime.files" . | fromYaml -}}
+{{- $files := include "gitops-runtime.platformFiles" . | fromYaml -}}
 {{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
 {{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
 {{- toYaml $platform -}}
@@ -352,7 +355,7 @@ http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace 
 {{- define "gitops-runtime.changeRevisionFiles" -}}
 {{- $files := include "gitops-runtime.gitFiles" .Values.changeRevision.git | fromYaml -}}
 {{- if .Values.changeRevision.report -}}
-{{- $files = merge $files (pick (include "gitops-runtime.files" . | fromYaml) "platform" "platform-ca") -}}
+{{- $files = merge $files (include "gitops-runtime.platformFiles" . | fromYaml) -}}
 {{- end -}}
 {{- if include "gitops-runtime.changesOnBus" . -}}
 {{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
@@ -387,10 +390,7 @@ http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace 
 {{- define "gitops-runtime.sourceServerFiles" -}}
 {{- $files := include "gitops-runtime.gitFiles" .Values.sourceServer.git | fromYaml -}}
 {{- if .Values.sourceServer.askPlatform -}}
-{{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
-{{- if not .Values.platform.enabled -}}
-{{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
-{{- end -}}
+{{- $files = merge $files (include "gitops-runtime.platformFiles" . | fromYaml) -}}
 {{- end -}}
 {{- if include "gitops-runtime.sourcesOverBus" . -}}
 {{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
@@ -418,11 +418,8 @@ http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace 
     "callers" (dict "accounts" (uniq $callers))
     "git" (dict "allowed" $values.allowed "repositories" $repositories))
 -}}
-{{- $files := include "gitops-runtime.sourceServerFiles" . | fromYaml -}}
-{{- if $files.platform -}}
-{{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
-{{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
-{{- $_ := set $settings "platform" $platform -}}
+{{- if $values.askPlatform -}}
+{{- $_ := set $settings "platform" (include "gitops-runtime.platformCall" . | fromYaml) -}}
 {{- $_ := set $settings.sourceServer "versions" (dict "askPlatform" true) -}}
 {{- end -}}
 {{- if include "gitops-runtime.sourcesOverBus" . -}}

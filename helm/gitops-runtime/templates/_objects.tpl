@@ -173,6 +173,17 @@ priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* How the pod of a role begins that asks the API server. Takes (list context component values account). */}}
+{{- define "gitops-runtime.podSpec" -}}
+{{- $values := index . 2 -}}
+serviceAccountName: {{ index . 3 | quote }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ int $values.terminationGracePeriodSeconds }}
+securityContext: {{- include "gitops-runtime.podSecurity" (index . 0) | nindent 2 }}
+{{- include "gitops-runtime.scheduling" . | nindent 0 }}
+{{- end }}
+
 {{/* Proxies. NO_PROXY begins with the API server's address, which Kubernetes tells every pod. */}}
 {{- define "gitops-runtime.proxies" -}}
 {{- with .Values.global.httpProxy }}

@@ -2,12 +2,7 @@
 {{- define "gitops-runtime.resourceReporterFiles" -}}
 {{- $files := dict -}}
 {{- if eq .Values.resourceReporter.sink "platform" -}}
-{{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
-{{- if not .Values.platform.enabled -}}
-{{- with include "gitops-runtime.platformCa" . -}}
-{{- $_ := set $files "platform-ca" (fromYaml .) -}}
-{{- end -}}
-{{- end -}}
+{{- $files = include "gitops-runtime.platformFiles" . | fromYaml -}}
 {{- end -}}
 {{- if .Values.reporter.redactionKey.secretKeyRef.name -}}
 {{- $_ := set $files "redaction" .Values.reporter.redactionKey.secretKeyRef -}}

@@ -1,12 +1,14 @@
 //! What Argo CD answers about a generated application.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::application::health;
 use super::template::{Template, put};
 use super::{AppState, Fleet, Line, Shape, kind, revision, time, uid};
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Hole {
     App,
     Part,
@@ -17,17 +19,6 @@ enum Hole {
     Drift,
     Filler,
 }
-
-const HOLES: [(&str, Hole); 8] = [
-    ("app", Hole::App),
-    ("part", Hole::Part),
-    ("uid", Hole::Uid),
-    ("version", Hole::Version),
-    ("tag", Hole::Tag),
-    ("liveTag", Hole::LiveTag),
-    ("drift", Hole::Drift),
-    ("filler", Hole::Filler),
-];
 
 /// Texts of one kind of resource.
 #[derive(Debug)]
@@ -233,9 +224,9 @@ impl Kind {
             }),
         };
         let mut this = Self {
-            managed: Template::new(&managed, &HOLES),
-            resource: Template::new(&json!({"manifest": live}).to_string(), &HOLES),
-            manifest: Template::new(&entry.to_string(), &HOLES),
+            managed: Template::new(&managed),
+            resource: Template::new(&json!({"manifest": live}).to_string()),
+            manifest: Template::new(&entry.to_string()),
             filler: String::new(),
         };
         let first = AppState::first(0, shape.resources);

@@ -1,11 +1,13 @@
 //! The text of a generated Application.
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::template::{Template, put};
 use super::{AppState, Fleet, Line, Shape, kind, revision, time, uid};
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Hole {
     Name,
     Uid,
@@ -25,26 +27,6 @@ enum Hole {
     Resources,
     Results,
 }
-
-const HOLES: [(&str, Hole); 17] = [
-    ("name", Hole::Name),
-    ("uid", Hole::Uid),
-    ("version", Hole::Version),
-    ("generation", Hole::Generation),
-    ("filler", Hole::Filler),
-    ("sync", Hole::Sync),
-    ("health", Hole::Health),
-    ("revision", Hole::Revision),
-    ("deployed", Hole::Deployed),
-    ("phase", Hole::Phase),
-    ("finished", Hole::Finished),
-    ("started", Hole::Started),
-    ("deployedAt", Hole::DeployedAt),
-    ("reconciled", Hole::Reconciled),
-    ("history", Hole::History),
-    ("resources", Hole::Resources),
-    ("results", Hole::Results),
-];
 
 #[derive(Debug)]
 pub(super) struct Application {
@@ -110,7 +92,7 @@ impl Application {
         .to_string();
         // A running operation has no end; the member goes with its value.
         let text = text.replace("\"finishedAt\":\"@@finished@@\",", "@@finished@@");
-        let template = Template::new(&text, &HOLES);
+        let template = Template::new(&text);
         let mut this = Self { template, filler: String::new() };
         let first = AppState::first(0, shape.resources);
         let mut out = Vec::new();

@@ -1,5 +1,7 @@
 //! Texts with holes: JSON that is built once and filled in many times, without any JSON work.
 
+use serde::de::DeserializeOwned;
+
 /// A text that is cut at its holes, `@@name@@`.
 #[derive(Debug)]
 pub(super) struct Template<H> {
@@ -13,10 +15,10 @@ enum Part<H> {
     Hole(H),
 }
 
-impl<H: Copy> Template<H> {
-    /// Cuts `text`. A name that is not among `holes` stays as text. A hole written `"@@#name#@@"` loses its
+impl<H: Copy + DeserializeOwned> Template<H> {
+    /// Cuts `text`. A name that is none of a hole stays as text. A hole written `"@@#name#@@"` loses its
     /// quotes, also where they are escaped: it takes a number or any JSON.
-    pub(super) fn new(text: &str, holes: &[(&str, H)]) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let text = text
             .replace("\\\"@@#", "@@")
             .replace("#@@\\\"", "@@")
@@ -25,11 +27,11 @@ impl<H: Copy> Template<H> {
         let mut parts = Vec::new();
         let mut kept = String::new();
         for (at, piece) in text.split("@@").enumerate() {
-            let hole = if at % 2 == 1 { holes.iter().find(|(name, _)| *name == piece) } else { None };
+            let hole = if at % 2 == 1 { serde_json::from_value(piece.into()).ok() } else { None };
             match hole {
-                Some((_, hole)) => {
+                Some(hole) => {
                     parts.push(Part::Text(std::mem::take(&mut kept)));
-                    parts.push(Part::Hole(*hole));
+                    parts.push(Part::Hole(hole));
                 }
                 None => kept.push_str(piece),
             }
@@ -61,15 +63,27 @@ pub(super) use put;
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
+
+    #[derive(Clone, Copy, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    enum Hole {
+        Count,
+        Name,
+    }
 
     #[test]
     fn holes_are_filled_at_every_depth() {
         let inner = serde_json::json!({"n": "@@#count#@@", "s": "a-@@name@@"}).to_string();
         let text = serde_json::json!({"inner": inner, "n": "@@#count#@@", "x": "@@unknown@@"}).to_string();
-        let template = Template::new(&text, &[("count", 0), ("name", 1)]);
+        let template = Template::new(&text);
         let mut out = Vec::new();
-        template.render(&mut out, |hole, out| put!(out, "{}", ["7", "web"][hole]));
+        template.render(&mut out, |hole, out| match hole {
+            Hole::Count => put!(out, "7"),
+            Hole::Name => put!(out, "web"),
+        });
         let outer: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(outer["n"], 7);
         let inner: serde_json::Value = serde_json::from_str(outer["inner"].as_str().unwrap()).unwrap();

@@ -6,6 +6,7 @@
 
 use anyhow::{Context as _, ensure};
 use pipeline_core::Key;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Fleet;
@@ -18,7 +19,8 @@ const REPLICA_SETS: &str = "shop";
 /// and Workflows.
 const WORKFLOWS: &str = "ci";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
 enum Hole {
     Application,
     Rollout,
@@ -31,19 +33,6 @@ enum Hole {
     Replicas,
     Status,
 }
-
-const HOLES: [(&str, Hole); 10] = [
-    ("application", Hole::Application),
-    ("rollout", Hole::Rollout),
-    ("owner", Hole::Owner),
-    ("hash", Hole::Hash),
-    ("name", Hole::Name),
-    ("uid", Hole::Uid),
-    ("version", Hole::Version),
-    ("changes", Hole::Changes),
-    ("replicas", Hole::Replicas),
-    ("status", Hole::Status),
-];
 
 /// What is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +84,7 @@ impl Workloads {
         );
         let template = |text: &str| {
             let object: Value = serde_json::from_str(text).context("read what a workload is written by")?;
-            anyhow::Ok(Template::new(&object.to_string(), &HOLES))
+            anyhow::Ok(Template::new(&object.to_string()))
         };
         Ok(Self {
             shape,

@@ -51,8 +51,7 @@ impl Outcome {
             violations: played.seen.violations,
             values,
         };
-        for measure in Measure::ALL {
-            let Some(value) = outcome.values.get(&measure).copied() else { continue };
+        for (measure, value) in outcome.values.clone() {
             let wanted = scenario.figures.iter().find(|wanted| wanted.what == measure);
             let incumbent = wanted.and_then(|wanted| wanted.incumbent);
             let incumbent = incumbent.map(|value| Beside { whose: "incumbent, measured".to_owned(), value });

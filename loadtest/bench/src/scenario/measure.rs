@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// One figure.
+/// One figure; they are told in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
@@ -69,40 +69,6 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// Every figure.
-    pub(crate) const ALL: [Self; 30] = [
-        Self::Reported,
-        Self::Lost,
-        Self::FirstReports,
-        Self::CallsPerFirstReport,
-        Self::ReadsPerFirstReport,
-        Self::ReportsPerFirstReport,
-        Self::CpuPerFirstReport,
-        Self::Changes,
-        Self::CallsPerChange,
-        Self::CallsPerCommit,
-        Self::ReadsPerChange,
-        Self::ReportsPerChange,
-        Self::Coalesced,
-        Self::P50,
-        Self::P99,
-        Self::P99BesideHot,
-        Self::P99BesideHotRatio,
-        Self::CpuPerChange,
-        Self::CpuPerChangeRatio,
-        Self::SimulatorCpuPerChange,
-        Self::CpuFiltered,
-        Self::CpuFilteredRatio,
-        Self::CallsFiltered,
-        Self::ReadsFiltered,
-        Self::Unseen,
-        Self::Resident,
-        Self::Series,
-        Self::Unaccounted,
-        Self::Queued,
-        Self::Overflowed,
-    ];
-
     /// What it is called.
     pub(crate) fn label(self) -> &'static str {
         match self {

@@ -6,9 +6,9 @@
 mod ask;
 mod recorded;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -96,7 +96,7 @@ struct Shared {
     told: RwLock<HashMap<(Kind, String), (u16, Bytes)>>,
     told_count: AtomicUsize,
     faults: Faults,
-    counts: [AtomicU64; Kind::ALL.len()],
+    counts: Mutex<BTreeMap<Kind, u64>>,
     unauthorized: AtomicU64,
     traffic: Traffic,
     stop: CancellationToken,
@@ -125,7 +125,7 @@ impl ArgoCdSim {
             told: RwLock::default(),
             told_count: AtomicUsize::new(0),
             faults: Faults::default(),
-            counts: Default::default(),
+            counts: Mutex::default(),
             unauthorized: AtomicU64::new(0),
             traffic: Traffic::default(),
             stop: CancellationToken::new(),
@@ -151,15 +151,15 @@ impl ArgoCdSim {
     /// How often calls of a kind were made, spoilt ones too.
     #[must_use]
     pub fn count(&self, kind: Kind) -> u64 {
-        self.shared.counts[kind as usize].load(Ordering::Relaxed)
+        self.shared.counts().get(&kind).copied().unwrap_or_default()
     }
 
     /// How often calls about applications were made: all but settings, version and unknown ones.
     #[must_use]
     pub fn calls(&self) -> u64 {
-        let about =
-            Kind::ALL.iter().filter(|kind| !matches!(kind, Kind::Settings | Kind::Version | Kind::Other));
-        about.map(|&kind| self.count(kind)).sum()
+        let counts = self.shared.counts();
+        let is_about = |kind: &Kind| !matches!(kind, Kind::Settings | Kind::Version | Kind::Other);
+        counts.iter().filter(|(kind, _)| is_about(kind)).map(|(_, count)| count).sum()
     }
 
     /// Wants another token from now on.
@@ -232,7 +232,7 @@ async fn serve(
         shared.unauthorized.fetch_add(1, Ordering::Relaxed);
         return refused(401, "no session information").response();
     }
-    shared.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
+    *shared.counts().entry(kind).or_default() += 1;
     let _open = shared.traffic.enter(&uri);
     shared.faults.latency().await;
     let answer = if method == Method::GET { shared.answer(&asked) } else { refused(501, "Not Implemented") };
@@ -246,6 +246,10 @@ async fn serve(
 }
 
 impl Shared {
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<Kind, u64>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn login(&self, body: &Bytes) -> PeerResponse {
         let given: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let account = self.account.read().unwrap_or_else(PoisonError::into_inner);

@@ -29,19 +29,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 9] = [
-        Self::ManagedResources,
-        Self::ResourceTree,
-        Self::Resource,
-        Self::Manifests,
-        Self::RevisionMetadata,
-        Self::Application,
-        Self::Settings,
-        Self::Version,
-        Self::Other,
-    ];
-
     /// Its name in fault rules and tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -144,6 +144,13 @@ async function tellLeft(foot, left) {
 const PARTS = "main [data-key], main [data-part]";
 const called = (one) => one.dataset.key ?? one.dataset.part;
 
+// What is said but for when, which passes by itself.
+function words(part) {
+  const all = part.cloneNode(true);
+  for (const time of all.querySelectorAll("time")) time.remove();
+  return all.textContent;
+}
+
 const links = (part) => [...part.querySelectorAll("a, button")];
 
 function held() {
@@ -177,6 +184,7 @@ export async function refresh() {
   const there = new Set(next.map(called));
   const left = shownNow.map((one) => one.dataset.key).filter((key) => key && !there.has(key));
   tell(page);
+  tell(document);
   // What somebody unfolded stays so.
   for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
   if (same || document.querySelector("main table:hover, main svg:hover")) {
@@ -184,7 +192,9 @@ export async function refresh() {
       const old = same ? shownNow[at] : now.get(called(one));
       if (!old || old.innerHTML === one.innerHTML) continue;
       if (one.dataset.state) old.dataset.state = one.dataset.state;
+      const isTime = words(old) === words(one);
       old.innerHTML = one.innerHTML;
+      if (isTime) continue;
       old.classList.remove("fresh");
       void old.offsetWidth;
       old.classList.add("fresh");

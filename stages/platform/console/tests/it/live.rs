@@ -49,6 +49,32 @@ async fn a_row_on_the_page_is_read_again_sooner_than_what_may_come_to_stand_ther
     browser.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_only_time_passes_for_is_not_shown_as_changed() {
+    let served = Served::new().await;
+    let browser = served.browser().await;
+    browser.run_first(FIRST).await;
+    let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    // What is deployed is so since another moment each time that this is asked.
+    browser
+        .client
+        .goto(&format!("{}/applications?q=basket-worker+env%3Aproduction", served.url))
+        .await
+        .unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let times = "[...document.querySelectorAll('[data-row] time')].map((time) => time.dateTime).join()";
+    browser.client.execute(&format!("window.times = {times}"), vec![]).await.unwrap();
+    changes();
+    browser.until(&format!("patched === 1 && {times} !== window.times")).await;
+    let fresh = browser.client.execute("return document.querySelectorAll('.fresh').length", vec![]).await;
+    assert_eq!(fresh.unwrap(), json!(0), "nothing but time passed");
+    *served.fleet.degraded.lock().unwrap() = vec!["basket-worker".to_owned()];
+    browser.client.execute("clock += 2000", vec![]).await.unwrap();
+    changes();
+    browser.until("document.querySelector('.fresh [aria-label=Degraded]')").await;
+    browser.close().await;
+}
+
 /// Counts how often the page heard that the stream lives.
 const BEATS: &str = r#"
     window.beats = 0;

@@ -92,7 +92,7 @@ async fn events_are_read_in_the_cluster_and_a_runtime_without_a_way_in_says_why_
         .until(&format!("document.querySelector('.asked [role=alert]')?.textContent.startsWith(\"{said}\")"))
         .await;
     platform.at("").await;
-    let said = "runtime 'prod' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost";
+    let said = "runtime 'prod' has no address, so nothing can be asked of it: an admin finds on the console's page /runtimes/add/prod what gives it one; a program registers it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost";
     browser.press(".asked .empty button").await;
     browser
         .until(&format!("document.querySelector('.asked [role=alert]')?.textContent === \"{said}\""))

@@ -129,7 +129,7 @@ function show(page, keep, kept = []) {
   document.dispatchEvent(new Event("shown"));
 }
 
-// What left the filter says why: how it is now.
+// What left the rows says why: how it is now.
 async function tellLeft(foot, left) {
   const how = async ([key, was]) => {
     const name = decodeURIComponent(key.split("/").pop());
@@ -137,7 +137,7 @@ async function tellLeft(foot, left) {
     return now ? `${name} is ${now}${now === "Healthy" && was !== now ? " again" : ""}` : name;
   };
   const said = await Promise.all(left.slice(0, 3).map(how));
-  foot.textContent = `${left.length} left the filter: ${said.join(", ")}`;
+  foot.textContent = `${left.length} left ${foot.dataset.left}: ${said.join(", ")}`;
 }
 
 // Rows, and other parts that a page always has, by what they are called.
@@ -213,7 +213,7 @@ export async function refresh() {
     select(key);
   }
   giveBack(focus);
-  const foot = document.querySelector("[data-left]");
+  const foot = document.querySelector(".foot [data-left]");
   if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
   document.dispatchEvent(new Event("patched"));
   return true;

@@ -405,7 +405,8 @@ fn resources_tab(
                                 td.what { a href=(chosen(asked, &one.key, Tab::Resources)) { span.mute { (one.key.kind) "/" } (one.key.name) }
                                     @if !one.message.is_empty() { small.mute { " " bdi { (plain(&one.message)) } } } }
                                 td.narrow-away.mute { (one.key.namespace) }
-                                td.number.mute { (relative(one.since, now)) }
+                                // What is listed need not have been reported yet.
+                                td.number.mute { @if one.since > Timestamp::UNIX_EPOCH { (relative(one.since, now)) } }
                             }
                         }
                     }

@@ -56,7 +56,7 @@ async fn a_key_is_taken_of_a_file_or_standard_input_and_kept_where_nobody_else_r
     assert_eq!(used.err, told("GITOPS_RUNTIME_CONTEXT=other stands above it while it is set"));
     let removed = desk.run(&["context", "remove", "other"]).await.done();
     let expected = format!(
-        "other is forgotten, with its key; {url} still takes that key until it is taken back on the page Keys\n"
+        "other is forgotten, with its key; {url} still takes that key until it is taken back at {url}/settings\n"
     );
     assert_eq!(removed, expected);
     assert_eq!(
@@ -71,9 +71,9 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
     let desk = Desk::start().await;
     let url = desk.platform.url();
     let host = url.strip_prefix("http://").unwrap();
-    let none =
-        "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file";
-    let no_key = "this is no API key: a key is one word, which is made on the page Keys of the platform";
+    let none = "there is no key: make one on the platform's page Settings, API keys; it is asked for on a terminal, else read from standard input, or give --token-file";
+    let no_key =
+        "this is no API key: a key is one word, which is made on the platform's page Settings, API keys";
     let argument = "a key does not belong on the command line, where others on this machine and its history see it: it is \
                     asked for, or give --token-file";
     let unknown = format!("cannot sign in at {host}: this key, token or session is not known, or has ended");
@@ -116,7 +116,7 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
     // The token of a runtime is none of a person.
     let token = desk.platform.token_file().display().to_string();
     let of_runtime = format!(
-        "this is the token of the runtime prod: a person signs in with an API key, which is made on the page Keys of {url}"
+        "this is the token of the runtime prod: a person signs in with an API key, which is made at {url}/settings"
     );
     let refused = desk.run(&["login", &url, "--token-file", &token]).await.refused();
     assert_eq!(refused, (1, told(&of_runtime)));

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use loadtest::sim::certificate::Identity;
 use loadtest::sim::{Setup, Simulation};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::desk::{Desk, told};
 
@@ -113,6 +115,27 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
         "cannot sign in at {host}: it answered 404: there is no such page: look whether that is the address of a platform"
     );
     assert_eq!(desk.typed(&["login", &elsewhere], &desk.key).await.refused(), (1, told(&said)));
+    // So do the pages of health and metrics, which are beside it.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let pages = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"}") {
+            assert!(stream.read_buf(&mut asked).await.unwrap() > 0, "it ended before its body");
+        }
+        let said = "no page takes a request body";
+        let head = format!(
+            "HTTP/1.1 413 Payload Too Large\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            said.len()
+        );
+        stream.write_all(format!("{head}{said}").as_bytes()).await.unwrap();
+    });
+    let said = format!(
+        "cannot sign in at {pages}: it answered 413: no page takes a request body: look whether that is the address of a platform"
+    );
+    let refused = desk.typed(&["login", &format!("http://{pages}")], &desk.key).await.refused();
+    assert_eq!(refused, (1, told(&said)));
     // The token of a runtime is none of a person.
     let token = desk.platform.token_file().display().to_string();
     let of_runtime = format!(

@@ -185,7 +185,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let server = server.mount(console.router());
     if !store.has_tokens().await.context("read the store")? {
         tracing::info!(
-            "nobody has a token yet: make one with `gitops-runtime platform token create --runtime NAME`"
+            "nobody has a token yet: add a runtime in the console, or make one with `gitops-runtime platform token create --runtime NAME`, given the same --state, --config and variables as this process"
         );
     }
     tracing::info!("receiving reports");

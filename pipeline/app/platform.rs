@@ -63,16 +63,18 @@ pub(crate) fn command(given: &PlatformArgs, variables: &Variables) -> anyhow::Re
                 std::io::stderr().lock().write_all(said.as_bytes()).context("print what it is for")?;
             }
             PlatformCommand::Token(TokenCommand::List { place: at }) => {
-                let all = tokens(&place(&load(at.given())?)?).await.context("list the tokens")?;
+                let place = place(&load(at.given())?)?;
+                let all = tokens(&place).await.context("list the tokens")?;
                 for token in &all {
                     let made = Timestamp::from_millisecond(token.created_at).unwrap_or(Timestamp::UNIX_EPOCH);
                     let id = beside(&token.runtime).map(|id| format!("  {id}")).unwrap_or_default();
                     writeln!(text, "{}  {}  {}{id}", token.name, made.strftime("%F %TZ"), token.runtime)?;
                 }
                 if all.is_empty() {
-                    text.push_str(
-                        "there is none: `gitops-runtime platform token create --runtime NAME` makes one\n",
-                    );
+                    writeln!(
+                        text,
+                        "there is none in the store {place}: `gitops-runtime platform token create --runtime NAME` makes one"
+                    )?;
                 }
             }
             PlatformCommand::Token(TokenCommand::Revoke { name, place: at }) => {
@@ -185,7 +187,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let server = server.mount(console.router());
     if !store.has_tokens().await.context("read the store")? {
         tracing::info!(
-            "nobody has a token yet: make one with `gitops-runtime platform token create --runtime NAME`"
+            "nobody has a token yet: add a runtime in the console, or make one with `gitops-runtime platform token create --runtime NAME`, given the same --state, --config and variables as this process"
         );
     }
     tracing::info!("receiving reports");

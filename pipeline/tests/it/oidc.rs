@@ -160,6 +160,9 @@ async fn people_come_in_by_a_provider_behind_tls_and_are_admins_while_they_are_i
             let token = link.split_once("/welcome?token=").unwrap().1;
             let form = format!("token={token}&name=ada&password=correct+horse+battery");
             assert_eq!(ada.ask(&world.url("/welcome"), Some(form)).await.status(), StatusCode::SEE_OTHER);
+            // The command finds another store where it is not told of this one.
+            let same = "given the same --state, --config and variables as this process";
+            runtime.logs("how a token is made", |line| line.message.contains(same)).await;
         }
         let (status, page) = person().page("/login/oidc").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);

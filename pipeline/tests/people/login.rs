@@ -5,6 +5,8 @@ use std::path::Path;
 
 use loadtest::sim::certificate::Identity;
 use loadtest::sim::{Setup, Simulation};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::desk::{Desk, told};
 
@@ -56,7 +58,7 @@ async fn a_key_is_taken_of_a_file_or_standard_input_and_kept_where_nobody_else_r
     assert_eq!(used.err, told("GITOPS_RUNTIME_CONTEXT=other stands above it while it is set"));
     let removed = desk.run(&["context", "remove", "other"]).await.done();
     let expected = format!(
-        "other is forgotten, with its key; {url} still takes that key until it is taken back on the page Keys\n"
+        "other is forgotten, with its key; {url} still takes that key until it is taken back at {url}/settings\n"
     );
     assert_eq!(removed, expected);
     assert_eq!(
@@ -71,9 +73,9 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
     let desk = Desk::start().await;
     let url = desk.platform.url();
     let host = url.strip_prefix("http://").unwrap();
-    let none =
-        "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file";
-    let no_key = "this is no API key: a key is one word, which is made on the page Keys of the platform";
+    let none = "there is no key: make one on the platform's page Settings, API keys; it is asked for on a terminal, else read from standard input, or give --token-file";
+    let no_key =
+        "this is no API key: a key is one word, which is made on the platform's page Settings, API keys";
     let argument = "a key does not belong on the command line, where others on this machine and its history see it: it is \
                     asked for, or give --token-file";
     let unknown = format!("cannot sign in at {host}: this key, token or session is not known, or has ended");
@@ -113,10 +115,31 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
         "cannot sign in at {host}: it answered 404: there is no such page: look whether that is the address of a platform"
     );
     assert_eq!(desk.typed(&["login", &elsewhere], &desk.key).await.refused(), (1, told(&said)));
+    // So do the pages of health and metrics, which are beside it.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let pages = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"}") {
+            assert!(stream.read_buf(&mut asked).await.unwrap() > 0, "it ended before its body");
+        }
+        let said = "no page takes a request body";
+        let head = format!(
+            "HTTP/1.1 413 Payload Too Large\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            said.len()
+        );
+        stream.write_all(format!("{head}{said}").as_bytes()).await.unwrap();
+    });
+    let said = format!(
+        "cannot sign in at {pages}: it answered 413: no page takes a request body: look whether that is the address of a platform"
+    );
+    let refused = desk.typed(&["login", &format!("http://{pages}")], &desk.key).await.refused();
+    assert_eq!(refused, (1, told(&said)));
     // The token of a runtime is none of a person.
     let token = desk.platform.token_file().display().to_string();
     let of_runtime = format!(
-        "this is the token of the runtime prod: a person signs in with an API key, which is made on the page Keys of {url}"
+        "this is the token of the runtime prod: a person signs in with an API key, which is made at {url}/settings"
     );
     let refused = desk.run(&["login", &url, "--token-file", &token]).await.refused();
     assert_eq!(refused, (1, told(&of_runtime)));

@@ -84,7 +84,7 @@ async fn help_fits_its_terminal_and_is_no_wider_than_is_read_with_ease() {
 async fn whoever_ends_the_prompt_with_ctrl_c_has_a_terminal_that_shows_what_is_typed() {
     let desk = Desk::start().await;
     let url = desk.platform.url();
-    let prompt = format!("API key of {url}: ");
+    let prompt = format!("API key of {url}, made at {url}/settings: ");
     // The shell of the test outlives Ctrl-C, and is one that leaves the terminal as it finds it.
     let line = format!(r#"--version; trap : INT; "$PROGRAM" login {url}; echo "it ended with $?"; stty -a"#);
     let shown = on_terminal(&desk, 100, &line, &[], Some((&prompt, "\u{3}"))).await;
@@ -99,7 +99,7 @@ async fn whoever_ends_the_prompt_with_ctrl_c_has_a_terminal_that_shows_what_is_t
 async fn a_key_is_asked_for_and_not_shown_while_it_is_typed() {
     let desk = Desk::start().await;
     let url = desk.platform.url();
-    let prompt = format!("API key of {url}: ");
+    let prompt = format!("API key of {url}, made at {url}/settings: ");
     let line = format!("{}\n", desk.key);
     let shown =
         on_terminal(&desk, 100, &format!("login {url} --name prod"), &[], Some((&prompt, &line))).await;

@@ -44,7 +44,7 @@ pub(crate) fn run(
                 Ok(platform)
             })?;
             let text = format!(
-                "{name} is forgotten, with its key; {platform} still takes that key until it is taken back on the page Keys"
+                "{name} is forgotten, with its key; {platform} still takes that key until it is taken back at {platform}/settings"
             );
             screen.tell(&text)
         }

@@ -64,14 +64,15 @@ pub(crate) async fn run(
         screen.note(&text);
     }
     let (ca_file, insecure) = trusted(login, before.as_ref())?;
-    let key = wanted(&format!("API key of {target}: ")).take(login.token_file.as_deref())?;
+    let key = wanted(&format!("API key of {target}, made at {target}/settings: "))
+        .take(login.token_file.as_deref())?;
     let platform = Platform::at(&target, key.clone(), ca_file.clone(), insecure, ANSWER).await?;
     let me: Me =
         platform.get(SIGN_IN, "query Me { me { name isAdmin runtimeName } }", json!({}), "me").await?;
     if let Some(runtime) = me.runtime_name {
         return Err(RemoteError::Missing(format!(
-            "this is the token of the runtime {runtime}: a person signs in with an API key, which is made on the page Keys of \
-             {target}"
+            "this is the token of the runtime {runtime}: a person signs in with an API key, which is made at \
+             {target}/settings"
         )));
     }
     let user = plain(&me.name);
@@ -126,8 +127,8 @@ fn wanted(prompt: &str) -> SecretPrompt<'_> {
     SecretPrompt {
         prompt,
         read: "read the key from",
-        none: "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file",
-        wrong: "this is no API key: a key is one word, which is made on the page Keys of the platform",
+        none: "there is no key: make one on the platform's page Settings, API keys; it is asked for on a terminal, else read from standard input, or give --token-file",
+        wrong: "this is no API key: a key is one word, which is made on the platform's page Settings, API keys",
         longest: 4_096,
     }
 }

@@ -203,7 +203,8 @@ impl Platform {
         let said = match status {
             401 if act != SIGN_IN => format!("{said}: `gitops-runtime login` signs you in anew"),
             401 | 403 => said,
-            404 | 405 if act == SIGN_IN => {
+            // The pages of health and metrics that each role has take no body.
+            404 | 405 | 413 if act == SIGN_IN => {
                 format!("it answered {status}: {said}: look whether that is the address of a platform")
             }
             500.. => return RemoteError::Unwell { act, host: self.client.host().to_string(), status, said },

@@ -90,7 +90,7 @@ pub(crate) enum Refusal {
     #[error("what you may see has changed: read it anew, and subscribe again")]
     OtherView,
     #[error(
-        "runtime '{0}' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost"
+        "runtime '{0}' has no address, so nothing can be asked of it: an admin finds on the console's page /runtimes/add/{0} what gives it one; a program registers it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost"
     )]
     NoAddress(String),
     #[error("runtime '{0}' has an address that cannot be used: register it anew with another; {1}")]

@@ -17,6 +17,8 @@ function mark(step) {
   else box.removeAttribute("aria-activedescendant");
 }
 
+const note = (text) => part("li", text, { class: "mute", role: "option", "aria-disabled": "true" });
+
 const command = ([name, href]) => part("li", "", { role: "presentation" }, part("a", name, { role: "option", tabindex: "-1", href }));
 
 async function find() {
@@ -24,11 +26,12 @@ async function find() {
   let found = [];
   if (text && !text.startsWith(":")) {
     const page = await given(`/find?${new URLSearchParams({ q: text })}`);
-    if (!page || box.value.trim() !== text) return;
-    found = page.body.children;
+    if (box.value.trim() !== text) return;
+    found = page ? page.body.children : [note("The platform gives no answer")];
   }
   const named = commands().filter(([name]) => name.toLowerCase().startsWith(text.replace(/^:/, "").trim().toLowerCase()));
   list.replaceChildren(...found, ...named.map(command));
+  if (!list.firstChild) list.append(note("Nothing is called so"));
   shown = box.value;
   mark(1);
 }

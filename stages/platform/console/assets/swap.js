@@ -129,7 +129,7 @@ function show(page, keep, kept = []) {
   document.dispatchEvent(new Event("shown"));
 }
 
-// What left the filter says why: how it is now.
+// What left the rows says why: how it is now.
 async function tellLeft(foot, left) {
   const how = async ([key, was]) => {
     const name = decodeURIComponent(key.split("/").pop());
@@ -137,12 +137,19 @@ async function tellLeft(foot, left) {
     return now ? `${name} is ${now}${now === "Healthy" && was !== now ? " again" : ""}` : name;
   };
   const said = await Promise.all(left.slice(0, 3).map(how));
-  foot.textContent = `${left.length} left the filter: ${said.join(", ")}`;
+  foot.textContent = `${left.length} left ${foot.dataset.left}: ${said.join(", ")}`;
 }
 
 // Rows, and other parts that a page always has, by what they are called.
 const PARTS = "main [data-key], main [data-part]";
 const called = (one) => one.dataset.key ?? one.dataset.part;
+
+// What is said but for when, which passes by itself.
+function words(part) {
+  const all = part.cloneNode(true);
+  for (const time of all.querySelectorAll("time")) time.remove();
+  return all.textContent;
+}
 
 const links = (part) => [...part.querySelectorAll("a, button")];
 
@@ -177,6 +184,7 @@ export async function refresh() {
   const there = new Set(next.map(called));
   const left = shownNow.map((one) => one.dataset.key).filter((key) => key && !there.has(key));
   tell(page);
+  tell(document);
   // What somebody unfolded stays so.
   for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
   if (same || document.querySelector("main table:hover, main svg:hover")) {
@@ -184,7 +192,9 @@ export async function refresh() {
       const old = same ? shownNow[at] : now.get(called(one));
       if (!old || old.innerHTML === one.innerHTML) continue;
       if (one.dataset.state) old.dataset.state = one.dataset.state;
+      const isTime = words(old) === words(one);
       old.innerHTML = one.innerHTML;
+      if (isTime) continue;
       old.classList.remove("fresh");
       void old.offsetWidth;
       old.classList.add("fresh");
@@ -203,7 +213,7 @@ export async function refresh() {
     select(key);
   }
   giveBack(focus);
-  const foot = document.querySelector("[data-left]");
+  const foot = document.querySelector(".foot [data-left]");
   if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
   document.dispatchEvent(new Event("patched"));
   return true;

@@ -9,10 +9,10 @@ function ago(at) {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
-  return seconds < 172800 ? "yesterday" : `${Math.floor(seconds / 86400)} d`;
+  return `${Math.floor(seconds / 86400)} d`;
 }
 
-// At the end of a sentence "6 s" is "6 s ago"; "now" and "yesterday" stay.
+// At the end of a sentence "6 s" is "6 s ago"; "now" stays.
 function told(text, word) {
   return word && /\d/.test(text) ? `${text} ${word}` : text;
 }

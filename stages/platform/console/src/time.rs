@@ -8,7 +8,7 @@ pub(crate) fn moment(at: i64) -> Timestamp {
     Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// "4 min", "3 h", "yesterday", "6 d".
+/// "4 min", "3 h", "6 d".
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = (now.as_second() - at.as_second()).max(0);
     match seconds {
@@ -16,7 +16,6 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
         2..=59 => format!("{seconds} s"),
         60..=3_599 => format!("{} min", seconds / 60),
         3_600..=86_399 => format!("{} h", seconds / 3_600),
-        86_400..=172_799 => "yesterday".to_owned(),
         _ => format!("{} d", seconds / 86_400),
     }
 }
@@ -38,17 +37,14 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) data-ago title=(minute(at)) { (ago(at, now)) } }
 }
 
-/// The same at the end of a sentence: "6 s ago", and "now" or "yesterday" by themselves.
+/// The same at the end of a sentence: "6 s ago", and "now" by itself.
 pub(crate) fn since(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) data-ago="ago" title=(minute(at)) { (in_sentence(&ago(at, now))) } }
 }
 
 /// How long ago, at the end of a sentence.
 pub(crate) fn in_sentence(ago: &str) -> String {
-    match ago {
-        "now" | "yesterday" => ago.to_owned(),
-        ago => format!("{ago} ago"),
-    }
+    if ago == "now" { ago.to_owned() } else { format!("{ago} ago") }
 }
 
 /// Day and minute.
@@ -87,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_no_span_of_time_is_not_told_as_one() {
         let now = Timestamp::UNIX_EPOCH;
-        for (seconds, told) in [(1, "now"), (6, "6 s ago"), (90_000, "yesterday"), (300_000, "3 d ago")] {
+        for (seconds, told) in [(1, "now"), (6, "6 s ago"), (90_000, "1 d ago"), (300_000, "3 d ago")] {
             let at = now - SignedDuration::from_secs(seconds);
             assert_eq!(in_sentence(&ago(at, now)), told);
         }

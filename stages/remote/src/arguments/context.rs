@@ -20,8 +20,8 @@ Examples:
   A new key for the platform that is the current one:
     gitops-runtime login
 
-A key is made on the platform's page Keys. It is kept in gitops-runtime/contexts.yaml below $XDG_CONFIG_HOME, or ~/.config,
-which you alone may read. `gitops-runtime context remove` forgets it.";
+A key is made on the platform's page Settings, API keys. It is kept in gitops-runtime/contexts.yaml below $XDG_CONFIG_HOME,
+or ~/.config, which you alone may read. `gitops-runtime context remove` forgets it.";
 
 /// Sign in to a platform with an API key.
 #[derive(Args)]

@@ -227,7 +227,7 @@ async fn a_runtime_that_does_not_answer_as_an_app_proxy_is_told_with_what_to_do(
     );
     let not =
         |status: u16, why: &str| (502, format!("the address of runtime 'prod' answered {status}: {why}\n"));
-    let none = "runtime 'prod' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost\n";
+    let none = "runtime 'prod' has no address, so nothing can be asked of it: an admin finds on the console's page /runtimes/add/prod what gives it one; a program registers it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost\n";
     let bad = |why: &str| {
         (
             409,

@@ -261,7 +261,8 @@ pub(crate) async fn find(request: SignedInRequest) -> HandlerResult {
     let views = views::of(&request).await?;
     let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
     // Those of an application whose own name is meant say nothing more.
-    let resources = resources.iter().filter(|one| one.resource.key.name.to_lowercase().contains(&text));
+    let is_meant = |name: &str| text.contains('/') || name.to_lowercase().contains(&text);
+    let resources = resources.iter().filter(|one| is_meant(&one.resource.key.name));
     let markup = html! {
         @for view in named.take(4) {
             li role="presentation" { a role="option" href=(with("/applications", &view.query)) tabindex="-1" { (view.name) " " span.mute { "view" } } }

@@ -405,7 +405,8 @@ fn resources_tab(
                                 td.what { a href=(chosen(asked, &one.key, Tab::Resources)) { span.mute { (one.key.kind) "/" } (one.key.name) }
                                     @if !one.message.is_empty() { small.mute { " " bdi { (plain(&one.message)) } } } }
                                 td.narrow-away.mute { (one.key.namespace) }
-                                td.number.mute { (relative(one.since, now)) }
+                                // What is listed need not have been reported yet.
+                                td.number.mute { @if one.since > Timestamp::UNIX_EPOCH { (relative(one.since, now)) } }
                             }
                         }
                     }
@@ -460,6 +461,8 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
             .find(|one| one.at <= at)
             .map(|one| short(&one.change.revision))
     };
+    // Of the time before its first report nothing is known.
+    let first = application.life.health.first().map(|span| span.from).filter(|first| *first > interval.from);
     let side = |side| Asked { side, ..asked.clone() }.link();
     let current = |side| (asked.side == side).then_some("true");
     html! {
@@ -467,6 +470,7 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
             section.panel.canvas aria-label="What changed" tabindex="0" data-key="changed" {
                 h2 { "Changed between " (absolute(interval.from)) " and " @if asked.to.is_some() { (absolute(interval.to)) } @else { "now" }
                     ": " (changed) " of " (counted(application.resources.len() as u64, "resource")) }
+                @if let Some(first) = first { p.mute { "Nothing was reported before " (absolute(first)) ": what was there by then is not known." } }
                 (tree::tree(&row.id.name, row.health, &application.resources, interval.resource.as_ref(), &|key| chosen(asked, key, Tab::Compare)))
             }
             section.panel.source aria-label="Differences" tabindex="0" data-key="differences" {
@@ -485,7 +489,7 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
                             (None, None) if asked.side == Side::Git => { p.mute.pad { "No file of Git that makes it was reported for either moment: it comes of a chart or an overlay, or its reporter does not read the repository." } },
                             (None, None) => { p.mute.pad { "No manifest of it was reported for either moment." } },
                             (before, after) => {
-                                @if before.is_none() { p.mute.pad { "It was not there at the earlier moment." } }
+                                @if before.is_none() { p.mute.pad { "It was not " (if first.is_some() { "reported yet" } else { "there" }) " at the earlier moment." } }
                                 @if after.is_none() { p.mute.pad { "It was gone at the later moment." } }
                                 (diff::diff(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""), "The same at both moments."))
                             },

@@ -84,12 +84,21 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, is_admin: bool, n
         }
         footer.foot {
             span { (number(listing.matching)) " of " (counted(listing.total, "application")) }
-            span.left data-left role="status" {}
+            span.left data-left=(left(filter, listing.matching)) role="status" {}
             (pager(filter, listing.matching, Filter::PAGE))
             span.hints aria-hidden="true" {
                 kbd { "j" } " " kbd { "k" } " move · " kbd { "↵" } " open · " kbd { "[" } " " kbd { "]" } " next in filter · " kbd { "y" } " copy link"
             }
         }
+    }
+}
+
+/// What a row leaves that is no longer among these: where there are more pages it may be on another.
+fn left(filter: &Filter, matching: u64) -> &'static str {
+    match (matching > Filter::PAGE, filter.terms.is_empty()) {
+        (true, _) => "this page",
+        (false, true) => "the list",
+        (false, false) => "the filter",
     }
 }
 
@@ -213,4 +222,21 @@ pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64, is_admin: bool
             }
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_goes_to_another_page_is_not_said_to_have_left_the_filter() {
+        for (query, matching, told) in [
+            ("", 201, "this page"),
+            ("q=shop", 201, "this page"),
+            ("", 200, "the list"),
+            ("q=shop", 3, "the filter"),
+        ] {
+            assert_eq!(left(&Filter::parse(query), matching), told, "{query}, {matching}");
+        }
+    }
 }

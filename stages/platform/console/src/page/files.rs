@@ -17,6 +17,12 @@ pub(super) fn tab(asked: &Asked, application: &Application, acts: &Acts) -> Mark
         Some((source, host, project))
     });
     let known: Vec<_> = known.collect();
+    if known.is_empty() && !application.sources.is_empty() {
+        return empty(
+            "Files of its repository cannot be read here",
+            &html! { p { "The address of the repository names no owner and no project, as those of Git providers do." } },
+        );
+    }
     if known.is_empty() {
         return empty(
             "No folder of a Git repository is known of it",

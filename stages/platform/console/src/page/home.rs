@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::clusters;
 use super::link::{application_key, application_path};
-use super::pieces::{counted, empty, glyph, health, number, plain};
+use super::pieces::{counted, empty, glyph, health, number, plain, rounded};
 use super::runtimes::{lines, no_application};
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
@@ -179,7 +179,7 @@ fn by(now: u64, before: Option<u64>) -> String {
 /// How the deployments of 28 days stand to those of the 28 before.
 fn against(now: u64, before: Option<u64>) -> String {
     let Some(before) = before else { return "the 28 days before are not kept".to_owned() };
-    let percent = (now.abs_diff(before) * 100).checked_div(before);
+    let percent = rounded(now.abs_diff(before) * 100, before);
     match (percent, now.cmp(&before)) {
         (None, _) => "none in the 28 days before".to_owned(),
         (_, Ordering::Equal) => "as many as in the 28 days before".to_owned(),

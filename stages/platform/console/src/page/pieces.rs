@@ -122,6 +122,11 @@ pub(crate) fn number(value: u64) -> String {
     text
 }
 
+/// A quotient, rounded; of nothing there is none.
+pub(crate) fn rounded(value: u64, by: u64) -> Option<u64> {
+    (value + by / 2).checked_div(by)
+}
+
 /// How many there are of something: "1 application", "1,204 applications".
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let end = if count == 1 { "" } else { "s" };

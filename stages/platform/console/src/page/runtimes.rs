@@ -12,6 +12,9 @@ use crate::time::{ago, in_sentence, lasting, relative};
 use crate::view::cluster::ClusterRow;
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 
+/// The role that does what people ask for.
+const APP_PROXY: &str = "app-proxy";
+
 /// `refused_of_nobody` is what was not taken of which nobody knows whose it was: admins alone are told.
 pub(crate) fn page(
     runtimes: &[RuntimeRow],
@@ -93,6 +96,12 @@ fn roles(runtime: &RuntimeRow, now: Timestamp) -> String {
     runtime.roles.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
+/// Whether it was not heard of yet, or nobody can act on its cluster from here.
+fn is_more_left(runtime: &RuntimeRow) -> bool {
+    let is_ours = !runtime.roles.is_empty();
+    runtime.heard.is_none() || (is_ours && runtime.roles.iter().all(|role| role.name != APP_PROXY))
+}
+
 /// How long the last report was on its way, of so many milliseconds.
 fn on_the_way(lag: u64) -> String {
     let ended = i64::try_from(lag).ok().and_then(|lag| Timestamp::from_millisecond(lag).ok());
@@ -137,7 +146,7 @@ fn all(
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
                             td.number { (freshness(one, now))
-                                @if one.heard.is_none() && refused_of_nobody.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
+                                @if is_more_left(one) && refused_of_nobody.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
                             td.number.mute.narrow-away { @if let Some(at) = one.last_report { (relative(at, now)) } @else { "none yet" } }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (on_the_way(lag)) } }
                             td.number.narrow-away { (refused::count(&one.refused, now)) }

@@ -6,7 +6,7 @@ use stages_platform_store::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};
 
 use super::applications::bar;
 use super::link::{application_key, application_path, with};
-use super::pieces::{counted, empty, number, outcome, short};
+use super::pieces::{counted, empty, number, outcome, rounded, short};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting, moment};
@@ -103,13 +103,13 @@ fn tenths(value: u64) -> String {
 
 /// Failed deployments in tenths of a percent.
 fn rate(figures: &Figures) -> Option<u64> {
-    (figures.failed * 1_000).checked_div(figures.ended)
+    rounded(figures.failed * 1_000, figures.ended)
 }
 
 fn value(figure: Figure, trend: &Trend) -> Option<String> {
     let now = &trend.now;
     match figure {
-        Figure::Deployments => Some(tenths(now.succeeded * 10 / u64::from(trend.days.max(1)))),
+        Figure::Deployments => rounded(now.succeeded * 10, trend.days.max(1).into()).map(tenths),
         Figure::LeadTime => now.lead_time.map(span),
         Figure::Failures => rate(now).map(|rate| format!("{} %", tenths(rate))),
         Figure::TimeToRestore => now.time_to_restore.map(span),
@@ -127,7 +127,7 @@ fn moved(figure: Figure, trend: &Trend) -> Option<(bool, String, bool)> {
     };
     match figure {
         Figure::Deployments => {
-            let change = (now.succeeded.abs_diff(before.succeeded) * 100).checked_div(before.succeeded)?;
+            let change = rounded(now.succeeded.abs_diff(before.succeeded) * 100, before.succeeded)?;
             let grew = now.succeeded >= before.succeeded;
             let by = if now.succeeded == before.succeeded { String::new() } else { format!("{change} %") };
             Some((grew, by, grew))
@@ -279,8 +279,12 @@ mod tests {
         };
         let said: Vec<_> = Figure::ALL.iter().map(|figure| value(*figure, &trend).unwrap()).collect();
         assert_eq!(said, ["61.4", "47 min", "4.1 %", "47 min"]);
+        // 11 of 28 days are 0.393 a day.
+        let few = Trend { now: Figures { ended: 12, ..figures(11, 2, None) }, ..trend };
+        assert_eq!(value(Figure::Deployments, &few).as_deref(), Some("0.4"));
+        assert_eq!(value(Figure::Failures, &few).as_deref(), Some("16.7 %"));
         let moved = |figure| moved(figure, &trend).unwrap();
-        assert_eq!(moved(Figure::Deployments), (true, "11 %".to_owned(), true));
+        assert_eq!(moved(Figure::Deployments), (true, "12 %".to_owned(), true));
         assert_eq!(moved(Figure::LeadTime), (false, "9 min".to_owned(), true));
         assert_eq!(moved(Figure::Failures), (true, "0.6 %".to_owned(), false));
         assert_eq!(

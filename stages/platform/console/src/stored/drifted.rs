@@ -118,15 +118,16 @@ impl Comparison {
     }
 }
 
-/// What is told of an application that is not as Git says: `lasts` is for how long, and the comparison is that of what began last.
-pub(super) fn sentence(drifting: &Drifting, comparison: &Comparison, lasts: &str) -> Vec<Said> {
+/// What is told of an application that is not as Git says, the comparison being that of what began last. For how long stands
+/// beside it.
+pub(super) fn sentence(drifting: &Drifting, comparison: &Comparison) -> Vec<Said> {
     let last = drifting.last.as_ref();
     let by = last.and_then(|last| comparison.by(last.onset));
     let mut said = match (drifting.times, by.is_some()) {
-        (0 | 1, true) => vec![Said::text(format!("Drifted for {lasts}"))],
-        (0 | 1, false) => vec![Said::text(format!("Out of sync with Git for {lasts}"))],
+        (0 | 1, true) => vec![Said::text("Drifted")],
+        (0 | 1, false) => vec![Said::text("Out of sync with Git")],
         (times, true) => vec![Said::text(format!("Drifted {times} times this week"))],
-        (times, false) => vec![Said::text(format!("Out of sync {times} times this week, now for {lasts}"))],
+        (times, false) => vec![Said::text(format!("Out of sync {times} times this week"))],
     };
     if let Some(one) = last {
         said.push(Said::text(": "));
@@ -271,7 +272,7 @@ mod tests {
             manifests: DriftManifests::default(),
         };
         let comparison = Comparison::of(Some(&actual.to_string()), desired.map(Value::to_string).as_deref());
-        let said = sentence(&Drifting { times, last: Some(last) }, &comparison, "2 h");
+        let said = sentence(&Drifting { times, last: Some(last) }, &comparison);
         said.iter()
             .map(|one| match one {
                 Said::Text(text) => text.clone(),
@@ -303,35 +304,27 @@ mod tests {
                 live(&kubectl, &changed),
                 "Drifted 3 times this week: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
             ),
-            (
-                1,
-                live(&kubectl, &changed),
-                "Drifted for 2 h: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
-            ),
+            (1, live(&kubectl, &changed), "Drifted: `Deployment/web spec.replicas` 6 → 9, by `kubectl`"),
             (
                 1,
                 live(&[kubectl[0], ("kubectl", "2026-11-26T09:58:30Z", "scale"), kubectl[2]], &changed),
-                "Drifted for 2 h: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
+                "Drifted: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
             ),
             // Somebody changed it, and long before: a commit that waits is no drift.
             (
                 2,
                 live(&[("kubectl", "2026-11-20T10:00:00Z", "")], &changed),
-                "Out of sync 2 times this week, now for 2 h: `Deployment/web spec.replicas` 6 → 9",
+                "Out of sync 2 times this week: `Deployment/web spec.replicas` 6 → 9",
             ),
-            (
-                1,
-                live(&kubectl[..1], &changed),
-                "Out of sync with Git for 2 h: `Deployment/web spec.replicas` 6 → 9",
-            ),
-            (0, live(&[], &json!({"replicas": 6})), "Out of sync with Git for 2 h: `Deployment/web`"),
-            (1, json!("no object"), "Out of sync with Git for 2 h: `Deployment/web`"),
+            (1, live(&kubectl[..1], &changed), "Out of sync with Git: `Deployment/web spec.replicas` 6 → 9"),
+            (0, live(&[], &json!({"replicas": 6})), "Out of sync with Git: `Deployment/web`"),
+            (1, json!("no object"), "Out of sync with Git: `Deployment/web`"),
         ] {
             assert_eq!(told(times, &actual, Some(&desired)), expected);
         }
-        assert_eq!(told(1, &live(&[], &changed), None), "Out of sync with Git for 2 h: `Deployment/web`");
-        let nothing = sentence(&Drifting::default(), &Comparison::default(), "5 days");
-        assert_eq!(nothing, [Said::text("Out of sync with Git for 5 days")]);
+        assert_eq!(told(1, &live(&[], &changed), None), "Out of sync with Git: `Deployment/web`");
+        let nothing = sentence(&Drifting::default(), &Comparison::default());
+        assert_eq!(nothing, [Said::text("Out of sync with Git")]);
     }
 
     #[test]

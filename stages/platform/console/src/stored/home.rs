@@ -49,7 +49,7 @@ pub(super) async fn read(
         silent,
         found.into_iter().map(|one| {
             let (drifting, comparison) = drifting.remove(&one.id).unwrap_or_default();
-            need(one, (&drifting, &comparison), now)
+            need(one, (&drifting, &comparison))
         }),
     );
     let (waits, urgent): (Vec<Need>, Vec<Need>) =
@@ -158,7 +158,8 @@ fn trouble(runtime: &RuntimeRow, now: Timestamp) -> Option<Need> {
     Some(Need { subject: Subject::Troubled(runtime.name.clone()), reason: vec![Said::Text(reason)], since })
 }
 
-fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now: Timestamp) -> Need {
+/// For how long stands beside the reason, which is another only where something happened.
+fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison)) -> Need {
     let (health_since, sync_since) = (rows::moment(found.health_since), rows::moment(found.sync_since));
     let phase_at = rows::moment(found.phase_at);
     let row = rows::application(found.application);
@@ -178,12 +179,11 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
         return Need { subject: Subject::SyncFailed(row.id, place), reason, since: phase_at };
     }
     if unhealthy {
-        let lasts = lasting(health_since, now);
         let why = first_line(&found.health_message);
         let of = row.change.as_ref().filter(|_| row.deployed.is_some_and(|at| at <= health_since));
-        let mut reason = vec![Said::Text(format!("{state} for {lasts}"))];
+        let mut reason = vec![Said::text(state)];
         if let Some(change) = of {
-            reason.push(Said::text(", after "));
+            reason.push(Said::text(" after "));
             reason.push(Said::Code(short(&change.revision)));
             reason.push(Said::Text(format!(" by {}", author(&change.author))));
         }
@@ -198,10 +198,10 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
             Health::Unknown => ("How it is", health_since),
             _ => ("Whether it is as Git says", sync_since),
         };
-        let reason = vec![Said::Text(format!("{of} is not known to Argo CD for {}", lasting(since, now)))];
+        let reason = vec![Said::Text(format!("{of} is not known to Argo CD"))];
         return Need { subject: Subject::Unknown(row.id, place), reason, since };
     }
-    let reason = drifted::sentence(drifting, comparison, &lasting(sync_since, now));
+    let reason = drifted::sentence(drifting, comparison);
     Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }
 }
 

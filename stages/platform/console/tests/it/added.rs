@@ -49,6 +49,9 @@ async fn whoever_adds_a_runtime_sees_it_come_and_what_is_left_beside_the_token_t
     let token_is_there = "document.body.textContent.includes('--from-literal=token=gort_')";
     browser.until(token_is_there).await;
     browser.shot("added-reports").await;
+    // The way back to it stands beside the runtime for as long as nobody can act on its cluster.
+    browser.goto(&format!("{}/runtimes", platform.url)).await;
+    browser.until("document.querySelector('[data-row] a[href=\"/runtimes/add/eu1\"]')").await;
     browser.client.goto(&format!("{}/runtimes/add/eu1", platform.url)).await.unwrap();
     browser.view(390, 844, true).await;
     browser.until("document.documentElement.scrollWidth <= innerWidth").await;

@@ -92,7 +92,7 @@ async fn events_are_read_in_the_cluster_and_a_runtime_without_a_way_in_says_why_
         .until(&format!("document.querySelector('.asked [role=alert]')?.textContent.startsWith(\"{said}\")"))
         .await;
     platform.at("").await;
-    let said = "runtime 'prod' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost";
+    let said = "runtime 'prod' has no address, so nothing can be asked of it: an admin finds on the console's page /runtimes/add/prod what gives it one; a program registers it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost";
     browser.press(".asked .empty button").await;
     browser
         .until(&format!("document.querySelector('.asked [role=alert]')?.textContent === \"{said}\""))
@@ -340,6 +340,15 @@ async fn whoever_may_not_commit_is_told_so_and_so_is_whoever_looks_for_files_whe
     .await;
     let files = platform.page(&session, &format!("{PAGE}?tab=files")).await;
     assert!(files.contains("No folder of a Git repository is known of it"), "{files}");
+    // A server that has no owners is known all the same.
+    let object = json!({"kind": "Application", "spec": {"source": {"repoURL": "https://git.example.com/mono.git", "path": "web"}}});
+    let mut of = report(None, Timestamp::now().as_millisecond());
+    (of.version, of.object) = (Some(3), Some(Text::new(object.to_string())));
+    let runtime = platform.store.runtime_named("prod").await.unwrap().unwrap();
+    let delivery = Delivery { runtime, key: [78; 32], keyed: true, epoch: None, era: 0, report: of };
+    platform.store.keep(vec![delivery]).await.unwrap();
+    let files = platform.page(&session, &format!("{PAGE}?tab=files")).await;
+    assert!(files.contains("The address of the repository names no owner and no project"), "{files}");
     let none = platform.page(&platform.session("mia", Role::Member).await, "/settings/git").await;
     assert!(none.contains("There is no runtime that you see"), "{none}");
 

@@ -175,7 +175,7 @@ async fn a_long_manifest_that_drifts_is_told_by_who_changed_it_and_compared_by_i
     cart.post(&own, "OutOfSync", None, ago(60)).await;
     let home = platform.page(&ada, "/").await;
     assert!(
-        home.contains("Drifted for ")
+        home.contains("Drifted: ")
             && home.contains("<code>ConfigMap/settings</code>, by <code>kubectl-edit</code>"),
         "{home}"
     );

@@ -2,7 +2,9 @@
 //! asked for.
 
 use fantoccini::key::Key;
+use jiff::Timestamp;
 use serde_json::json;
+use stages_platform_store::{By, Scope};
 
 use crate::browser::Browser;
 use crate::platform::Platform;
@@ -43,6 +45,21 @@ async fn a_rule_says_what_it_would_do_while_it_is_written_and_goes_once_that_is_
     browser.keys(&enter).await;
     browser.until("document.querySelector('.rules')?.textContent.includes('There is no rule yet')").await;
     assert!(platform.store.rules().await.unwrap().is_empty());
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_taken_back_once_that_is_confirmed() {
+    let served = Served::new().await;
+    let browser = served.browser().await;
+    let (by, now) = (By { who: "admin".to_owned(), how: "session" }, Timestamp::now().as_millisecond());
+    served.store.add_key(&by, "ci", Scope::of("read").unwrap(), now + 86_400_000, now).await.unwrap();
+    browser.goto(&format!("{}/settings", served.url)).await;
+    browser.press("main td.act button").await;
+    let what = "Programs that send ci are refused at once. It does not come back: another is made below.";
+    browser.until(&format!("document.querySelector('dialog[open] p')?.textContent === '{what}'")).await;
+    browser.press("dialog[open] .primary").await;
+    browser.until("document.querySelector('main table')?.textContent.includes('You have no key yet')").await;
     browser.close().await;
 }
 

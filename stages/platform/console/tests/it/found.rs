@@ -23,6 +23,11 @@ async fn applications_are_found_by_their_resources_and_resources_by_their_names(
     let found = platform.page(&ada, "/find?q=web").await;
     let link = "href=\"/applications/prod/argocd/shop?tab=resources&amp;r=apps%2FDeployment%2Fshop%2Fweb\"";
     assert!(found.contains(link) && found.contains("of shop · prod"), "{found}");
+    // As it is written on every page.
+    let found = platform.page(&ada, "/find?q=Deployment/web").await;
+    assert!(found.contains(link) && !found.contains("Rollout"), "{found}");
+    let listed = platform.page(&ada, "/resources?q=Deployment/web").await;
+    assert!(listed.contains(link) && !listed.contains("Nothing matches"), "{listed}");
     let lin = platform.session("lin", Role::Member).await;
     assert!(!platform.page(&lin, "/find?q=web").await.contains("shop"), "whoever sees nothing finds nothing");
     // Neither does an application by its own name have its resources listed.

@@ -206,6 +206,22 @@ async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_palette_says_that_nothing_is_called_so_and_that_the_platform_gives_no_answer() {
+    let served = Served::new().await;
+    let browser = served.browser().await;
+    browser.goto(&format!("{}/settings", served.url)).await;
+    browser.press("[data-find]").await;
+    browser.type_into("#palette input", "zzzz").await;
+    let told = |text: &str| format!("document.querySelector('#found').textContent === '{text}'");
+    browser.until(&told("Nothing is called so")).await;
+    served.stop.cancel();
+    browser.until("document.querySelector('[data-live]').textContent.startsWith('offline since')").await;
+    browser.keys("z").await;
+    browser.until(&told("The platform gives no answer")).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_changes_in_place_while_somebody_looks() {
     let served = Served::new().await;
     let browser = served.browser().await;

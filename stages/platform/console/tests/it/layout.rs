@@ -72,6 +72,8 @@ async fn nothing_is_cut_off_that_nothing_leads_to() {
         let reaches = "[...document.querySelectorAll('.side a, .side button')] \
             .every((one) => !one.checkVisibility() || one.getBoundingClientRect().right <= innerWidth)";
         assert_eq!(is(&browser, reaches).await, true, "{path}: every way on is seen");
+        let tabs = "[...document.querySelectorAll('.tabs a')].every((one) => one.getBoundingClientRect().right <= innerWidth)";
+        assert_eq!(is(&browser, tabs).await, true, "{path}: every tab is seen, and which it is");
         if path.starts_with("/applications") || path == "/deployments" {
             let said = format!("{who}?.checkVisibility() && {who}.textContent.includes('{LONG}')");
             assert_eq!(is(&browser, &said).await, true, "{path}: who");

@@ -1,7 +1,10 @@
 //! How soon an open page reads again what changed.
 
+use jiff::Timestamp;
 use serde_json::json;
+use stages_platform_store::{Delivery, Report};
 
+use crate::platform::{Platform, report};
 use crate::served::Served;
 
 /// A clock that stands until a test moves it, and counts of what the page heard and asked.
@@ -46,6 +49,62 @@ async fn a_row_on_the_page_is_read_again_sooner_than_what_may_come_to_stand_ther
         browser.client.execute("clock += 1500", vec![]).await.unwrap();
         browser.until("asked === 2").await;
     }
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_only_time_passes_for_is_not_shown_as_changed() {
+    let served = Served::new().await;
+    let browser = served.browser().await;
+    browser.run_first(FIRST).await;
+    let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    // What is deployed is so since another moment each time that this is asked.
+    browser
+        .client
+        .goto(&format!("{}/applications?q=basket-worker+env%3Aproduction", served.url))
+        .await
+        .unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let times = "[...document.querySelectorAll('[data-row] time')].map((time) => time.dateTime).join()";
+    browser.client.execute(&format!("window.times = {times}"), vec![]).await.unwrap();
+    changes();
+    browser.until(&format!("patched === 1 && {times} !== window.times")).await;
+    let fresh = browser.client.execute("return document.querySelectorAll('.fresh').length", vec![]).await;
+    assert_eq!(fresh.unwrap(), json!(0), "nothing but time passed");
+    *served.fleet.degraded.lock().unwrap() = vec!["basket-worker".to_owned()];
+    browser.client.execute("clock += 2000", vec![]).await.unwrap();
+    changes();
+    browser.until("document.querySelector('.fresh [aria-label=Degraded]')").await;
+    browser.close().await;
+}
+
+/// Counts what is asked of rows that went.
+const ASKS: &str = r#"
+    window.previews = 0;
+    const { fetch: ask } = window;
+    window.fetch = (...all) => {
+        if (String(all[0]).startsWith("/preview/")) window.previews += 1;
+        return ask(...all);
+    };
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_life_of_an_application_stays_when_one_of_its_resources_goes() {
+    let platform = Platform::new().await;
+    let browser = platform.browser().await;
+    browser.run_first(ASKS).await;
+    browser.goto(&format!("{}/applications/prod/argocd/shop?tab=resources", platform.url)).await;
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.until("document.querySelectorAll('main tr[data-row]').length === 2").await;
+    let now = Timestamp::now().as_millisecond();
+    let report = Report { version: Some(2), deleted: true, ..report(Some(("apps/v1", "Deployment")), now) };
+    let runtime = platform.store.runtime_named("prod").await.unwrap().unwrap();
+    let delivery = Delivery { runtime, key: [9; 32], keyed: true, epoch: None, era: 0, report };
+    platform.store.keep(vec![delivery]).await.unwrap();
+    browser.until("document.querySelectorAll('main tr[data-row]').length === 1").await;
+    // Of a row that went it is asked at once how it is, to be told below the list; here is no such place, and the strip is none.
+    let stays = "return [previews, document.querySelectorAll('.strip [data-handle]').length]";
+    assert_eq!(browser.client.execute(stays, vec![]).await.unwrap(), json!([0, 2]));
     browser.close().await;
 }
 

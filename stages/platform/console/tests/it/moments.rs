@@ -27,6 +27,24 @@ fn of(name: &str, resource: Option<(&str, &str)>, at: i64) -> Report {
 }
 
 #[tokio::test]
+async fn a_comparison_with_a_time_before_the_first_report_does_not_say_what_was_there() {
+    let platform = Platform::new().await;
+    let ada = platform.session("ada", Role::Admin).await;
+    let now = Timestamp::now().as_millisecond();
+    let web = Some(("apps/v1", "Deployment"));
+    keep(&platform, "prod", vec![of("cart", None, now - 2 * DAY), of("cart", web, now - 2 * DAY)]).await;
+    let compared = async |from: &str| {
+        platform.page(&ada, &format!("/applications/prod/argocd/cart?tab=compare{from}")).await
+    };
+    let (unknown, absent) = ("Nothing was reported before ", "It was not there at the earlier moment.");
+    let page = compared("").await;
+    assert!(page.contains(unknown) && !page.contains(absent), "{page}");
+    assert!(page.contains("It was not reported yet at the earlier moment."), "{page}");
+    let page = compared(&format!("&from={}", now - DAY)).await;
+    assert!(!page.contains(unknown), "{page}");
+}
+
+#[tokio::test]
 async fn an_application_is_shown_as_it_was_at_a_moment_however_long_ago_with_the_way_back() {
     let platform = Platform::new().await;
     let ada = platform.session("ada", Role::Admin).await;

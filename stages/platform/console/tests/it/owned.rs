@@ -1,5 +1,6 @@
 //! What is owned by something else of its application: drawn beside it, from the reports of its object on.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use stages_platform_store::Role;
 
@@ -46,6 +47,21 @@ async fn reported(platform: &Platform) {
     ] {
         platform.post(&token, &object(own, owner)).await;
     }
+}
+
+#[tokio::test]
+async fn what_an_application_lists_and_nobody_reported_yet_is_so_since_no_time() {
+    let platform = Platform::new().await;
+    let ada = platform.session("ada", Role::Admin).await;
+    let listed = json!([{"version": "v1", "kind": "ConfigMap", "namespace": "cart", "name": "settings", "status": "OutOfSync",
+        "health": {"status": "Missing"}}]);
+    let object = json!({"apiVersion": ARGO, "kind": "Application",
+        "metadata": {"name": "cart", "namespace": "argocd", "uid": "u", "resourceVersion": "1"},
+        "status": {"resources": listed}});
+    let body = json!({"data": {"timestamp": Timestamp::now().to_string(), "object": object}});
+    platform.post(&platform.token().await, &body).await;
+    let page = platform.page(&ada, "/applications/prod/argocd/cart?tab=resources").await;
+    assert!(page.contains("ConfigMap/</span>settings") && !page.contains("1970-"), "{page}");
 }
 
 #[tokio::test]

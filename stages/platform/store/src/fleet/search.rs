@@ -55,6 +55,11 @@ pub struct FoundResource {
     pub gone: bool,
 }
 
+/// What holds a text that a resource is looked for by.
+const NAMES: &[&str] = &["e.name", "e.kind", "a.name"];
+/// The same of a text such as `deployment/web`, as pages and `kubectl` write a resource: no name has a `/`.
+const KIND_AND_NAME: &[&str] = &["e.kind || '/' || e.name"];
+
 /// Begins a statement that [`deployment`] reads, of the table `d`.
 pub(super) const DEPLOYMENT: &str = "SELECT r.name, a.namespace, a.name, d.started_at, d.finished_at, d.phase, d.message, d.revision, d.initiated_by, \
      d.commit_author, d.commit_message, d.images, (SELECT b.images FROM deployments b \
@@ -99,7 +104,8 @@ impl Store {
         query.rows(&mut self.read().await?).await?.iter().map(deployment).collect()
     }
 
-    /// Resources that somebody sees and whose name, kind or application holds the text: those that are there first, the newest first.
+    /// Resources that somebody sees and whose name, kind or application holds the text, or both of the first where it is `kind/name`:
+    /// those that are there first, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -112,7 +118,8 @@ impl Store {
         let mut query = Query::default();
         let pattern = (!text.is_empty()).then(|| query.text(format!("%{}%", literal(text))));
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
-        query.sql = resources(&seen, pattern.as_deref(), &limit);
+        let columns = if text.contains('/') { KIND_AND_NAME } else { NAMES };
+        query.sql = resources(&seen, pattern.as_deref().map(|pattern| (pattern, columns)), &limit);
         let rows = query.rows(&mut self.read().await?).await?;
         let one = |row: Row| {
             Ok(FoundResource {
@@ -132,11 +139,10 @@ impl Store {
 /// Resources are looked up from their applications, in the order that the tables stand in: what somebody sees is decided once for
 /// all of an application. They are put in their order by what stands beside their names, on SQLite in an index of its own, and of
 /// those that come first alone it is read what they are in.
-fn resources(seen: &str, pattern: Option<&str>, limit: &str) -> String {
-    let holds = pattern.map_or_else(String::new, |pattern| {
-        let holds =
-            ["e.name", "e.kind", "a.name"].map(|name| format!("lower({name}) LIKE {pattern} ESCAPE '!'"));
-        format!(" AND ({})", holds.join(" OR "))
+fn resources(seen: &str, pattern: Option<(&str, &[&str])>, limit: &str) -> String {
+    let holds = pattern.map_or_else(String::new, |(pattern, columns)| {
+        let holds = columns.iter().map(|name| format!("lower({name}) LIKE {pattern} ESCAPE '!'"));
+        format!(" AND ({})", holds.collect::<Vec<_>>().join(" OR "))
     });
     format!(
         "WITH found AS (SELECT e.id AS id, e.since AS since, CASE WHEN a.deleted = 1 THEN a.deleted ELSE e.gone END AS gone \
@@ -158,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn resources_are_looked_up_from_the_applications_that_somebody_sees() {
         let plans = Plans::open().await;
-        for pattern in [Some("'%web%'"), None] {
+        for pattern in [Some(("'%web%'", NAMES)), Some(("'%service/web%'", KIND_AND_NAME)), None] {
             let lines = plans.of(&resources("replace(a.labels, 'x', '') <> a.labels", pattern, "200")).await;
             let steps: Vec<&str> =
                 lines.iter().map(|line| line.split(" USING").next().unwrap_or(line)).collect();

@@ -294,6 +294,8 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
         ("WEB_", vec![("old-web_1", true)]),
         ("deployment", vec![("web", false), ("old-web_1", true)]),
         ("SHOP", vec![("web", false), ("old-web_1", true)]),
+        ("Deployment/old-", vec![("old-web_1", true)]),
+        ("service/web", vec![]),
         ("%", vec![]),
         ("", vec![("web", false), ("old-web_1", true)]),
     ] {

@@ -26,7 +26,8 @@ pub(crate) fn page(keys: &[Key], linked: Option<&Linked<'_>>, is_admin: bool, sa
                                 td { (key.scope.name()) }
                                 td.mute { (day(key.until)) }
                                 td.act {
-                                    form method="post" action="/settings/keys/remove" {
+                                    form method="post" action="/settings/keys/remove"
+                                        data-confirm={"Programs that send " (key.name) " are refused at once. It does not come back: another is made below."} {
                                         input type="hidden" name="id" value=(key.id);
                                         button aria-label={"Take back " (key.name)} { "Take back" }
                                     }

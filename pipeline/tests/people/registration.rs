@@ -292,7 +292,8 @@ async fn a_runtime_that_was_upgraded_is_listed_with_the_version_that_runs() {
     let desk = Desk::start().await;
     let (platform, folder) = (&desk.platform, TempDir::new().unwrap());
     let create = "mutation($args: RuntimeInstallationArgs!) { createRuntime(installationArgs: $args) { newAccessToken } }";
-    let args = json!({"runtimeName": "eu1", "runtimeVersion": "0.0.1"});
+    // With its address: registered anew for that, its version would be told as well.
+    let args = json!({"runtimeName": "eu1", "runtimeVersion": "0.0.1", "ingressHost": "https://runtime.example.com"});
     let made = platform.ask(platform.key(), &json!({"query": create, "variables": {"args": args}})).await;
     let token = made["data"]["createRuntime"]["newAccessToken"].as_str().unwrap();
     desk.typed(&["login", &platform.url()], platform.key()).await.done();
@@ -323,6 +324,7 @@ async fn a_runtime_whose_address_changes_with_an_upgrade_is_asked_there() {
     let address =
         async || platform.ask(platform.key(), &named).await["data"]["runtime"]["ingressHost"].clone();
     assert_eq!(address().await, "https://runtime.example.com/");
+    let former = peers.kept();
 
     let moved = Registering::at(folder.path(), &url, "eu1", "https://elsewhere.example.com");
     wait_for(
@@ -331,8 +333,9 @@ async fn a_runtime_whose_address_changes_with_an_upgrade_is_asked_there() {
         |address| address == "https://elsewhere.example.com/",
     )
     .await;
+    // The token that it was given then is kept, and known as that of the runtime.
+    wait_for("the new token", async || peers.kept(), |kept| *kept != former).await;
     moved.kill().await;
-    // Whichever token it has, it is known as that of the runtime.
     let (keys, token) = peers.kept();
     assert_eq!(keys, ["token"]);
     let me = json!({"query": "{ me { runtimeName } }"});

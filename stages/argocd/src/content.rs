@@ -20,6 +20,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub const SMALL: usize = 64 * 1024;
 /// So often the same content is tried.
 const TRIES: u32 = 3;
+/// So long a place is waited for where the event's time is over: all of it may have been needed for answers, which are to be told, and
+/// not to be asked for again and again.
+const SPARE: Duration = Duration::from_secs(5);
 /// Whoever asks for it after so long has it tried once more, though it is the same: what was slow may be an answer of
 /// Argo CD.
 const FORGIVEN: Duration = Duration::from_secs(3600);
@@ -111,7 +114,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Works on the content of `key`, of so many `bytes`. A place is waited for until `deadline`.
+    /// Works on the content of `key`, of so many `bytes`. A place is waited for until `deadline`, and for [`SPARE`] at the least.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         key: &Key,
@@ -159,6 +162,7 @@ impl Content {
         deadline: Instant,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unworked> {
+        let deadline = deadline.max(Instant::now() + SPARE);
         let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
         let place = place.ok().and_then(Result::ok).ok_or(Unworked::NoPlace)?;
         let (begins, begun) = oneshot::channel();
@@ -223,5 +227,17 @@ impl Content {
             let seconds = self.time.as_secs();
             tracing::warn!(%key, tries, seconds, "work on the content of an application takes too long");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_had_until_an_events_time_was_over_is_worked_on() {
+        let content = Config::default().build();
+        let key = Key::new("argocd", "shop").unwrap();
+        assert_eq!(content.work(&key, SMALL + 1, Instant::now(), || 7).await, Ok(7));
     }
 }

@@ -10,6 +10,10 @@ use crate::object::{Marks, Revision};
 use crate::responses::{Commit, Manifests, Tree};
 use crate::sources::SourcesAt;
 
+/// So many states of an application are asked for one by one for an event, whose report of the application waits for them; others are
+/// asked for when it is looked at again.
+pub(super) const MOST_BY_THEMSELVES: usize = 500;
+
 /// What stands in the way of a report that must not be made without it.
 type Want = (&'static str, Reason);
 
@@ -60,7 +64,18 @@ impl FetchPlan {
             fetches.push(self.desired_fetch(&self.app));
         }
         let lacking = changed.iter().filter(|(entry, _)| is_by_itself(entry) || self.is_unmanaged(entry));
-        fetches.extend(lacking.map(|(entry, _)| self.resource_fetch(entry)));
+        let mut lacking: Vec<_> = lacking.collect();
+        if self.are_states_too_large() {
+            lacking.sort_by_cached_key(|(entry, health)| self.is_told(entry, health.as_ref()));
+            lacking.truncate(MOST_BY_THEMSELVES);
+        }
+        fetches.extend(lacking.into_iter().map(|(entry, _)| self.resource_fetch(entry)));
+    }
+
+    /// Whether the receiver holds it as it is, so that it waits for what is new.
+    fn is_told(&self, entry: &Entry, health: Option<&Health>) -> bool {
+        let row = self.row(entry).filter(|row| !row.in_doubt);
+        row.is_some_and(|row| self.decision(entry, health) == Some(row.decision))
     }
 
     /// `managed-resources` was answered, and lacks the entry.

@@ -3,6 +3,7 @@
 use pipeline_core::{Cause, Event, Reason};
 use serde_json::{Value, json};
 
+use super::super::needs::MOST_BY_THEMSELVES;
 use super::*;
 
 fn failing(which: &'static str) -> impl FnMut(&Fetch) -> Response {
@@ -129,6 +130,39 @@ fn resources_whose_states_together_are_too_large_are_reported_as_they_are_one_by
         let (later, _) = run(&event(&app), Some(&known), one_by_one);
         assert_eq!(kinds(&later), ["Application", "Service"], "Argo CD {major}");
     }
+}
+
+#[test]
+fn of_more_states_than_are_asked_for_one_by_one_the_rest_are_had_when_it_is_looked_at_again() {
+    let one = |n: usize| {
+        let name = format!("c{n}");
+        json!({"version": "v1", "kind": "ConfigMap", "namespace": "store", "name": name, "status": "Synced"})
+    };
+    let mut app = store();
+    app["status"]["resources"] = (0..=MOST_BY_THEMSELVES).map(one).collect();
+    let one_by_one = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => Response::Failed(Reason::TooLarge),
+        Fetch::Resource { .. } => Response::NotFound,
+        fetch => healthy(fetch),
+    };
+    let by_themselves = |asked: &[Fetch]| calls(asked).iter().filter(|call| **call == "resource").count();
+    let (first, asked) = run(&event(&app), None, one_by_one);
+    assert_eq!((first.reports.len(), by_themselves(&asked)), (1 + MOST_BY_THEMSELVES, MOST_BY_THEMSELVES));
+    assert_eq!(first.refetch, Some(Refetch::Incomplete));
+    let known = remember(None, &first).unwrap();
+    let refetch = Event { cause: Cause::Refetch, ..event(&app) };
+    let (rest, asked) = run(&refetch, Some(&known), one_by_one);
+    assert_eq!((rest.reports.len(), by_themselves(&asked)), (1, 1));
+    assert_eq!(rest.refetch, None);
+    assert!(!remember(Some(known), &rest).unwrap().is_incomplete());
+
+    // What is new goes before what is only looked at again.
+    let mut incomplete = remember(None, &first).unwrap();
+    for row in incomplete.entities.iter_mut().filter(|row| !row.id.is_object()) {
+        row.incomplete = true;
+    }
+    let (new, _) = run(&refetch, Some(&incomplete), one_by_one);
+    assert_eq!(new.reports.len(), 1, "of that which was never reported");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Text {
 }
 
 /// What a report is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntityName {
     /// The application's namespace; empty for what belongs to no application.
     pub app_namespace: String,
@@ -101,7 +101,7 @@ impl ResourceName {
 }
 
 /// An operation of an application: what deploys.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operation {
     /// When it began.
     pub started_at: Millis,
@@ -150,7 +150,7 @@ pub struct Commit {
 }
 
 /// A report.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Report {
     /// What it is about.
     pub entity: EntityName,

@@ -478,9 +478,7 @@ async fn what_a_commit_changed_in_files_is_told_of_one_deployment_to_whoever_see
                 finished_at: Some(at + 500),
                 phase: "Succeeded".to_owned(),
                 revision: "c".to_owned(),
-                initiated_by: String::new(),
-                message: String::new(),
-                is_dry_run: false,
+                ..Operation::default()
             });
         })
         .await;

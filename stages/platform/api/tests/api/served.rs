@@ -167,33 +167,21 @@ impl Served {
             },
             uid: application.to_owned(),
             version: Some(1),
-            created_at: None,
             at: 1_795_261_728_688,
             timed: true,
-            deleted: false,
-            owner: String::new(),
-            listed: Vec::new(),
             sync: Some("OutOfSync".to_owned()),
             health: Some("Degraded".to_owned()),
             health_message: Some("it hurts".to_owned()),
             revision: Some("abc".to_owned()),
-            pods: None,
-            operation: None,
             placement: if labelled { placement } else { Placement::default() },
             commit: Commit {
                 author: if labelled { "Grace Hopper".to_owned() } else { String::new() },
                 ..Commit::default()
             },
-            changes: Vec::new(),
             images: "[]".to_owned(),
             has_source: labelled,
             from_reporter: labelled,
-            object: None,
-            object_is_json: false,
-            actual: None,
-            desired: None,
-            git: None,
-            details: None,
+            ..Report::default()
         };
         change(&mut report);
         let key = Sha256::digest(format!("{runtime}/{application}/{:?}", report.version)).into();

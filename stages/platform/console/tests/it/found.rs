@@ -67,8 +67,7 @@ async fn deployments_go_on_behind_the_first_page() {
             phase: "Succeeded".to_owned(),
             revision: format!("rev{number}"),
             initiated_by: "lin".to_owned(),
-            message: String::new(),
-            is_dry_run: false,
+            ..Operation::default()
         });
         let mut key = [7; 32];
         key[0] = number;

@@ -108,9 +108,8 @@ async fn what_a_clock_that_is_ahead_said_stands_there_at_once() {
         finished_at: Some(now + 45_000),
         phase: "Failed".to_owned(),
         revision: "abcdef0123".to_owned(),
-        initiated_by: String::new(),
         message: "it is early".to_owned(),
-        is_dry_run: false,
+        ..Operation::default()
     });
     keep(&platform, "prod", vec![of("cart", None, now - 1_000), ahead]).await;
     let page = platform.page(&ada, "/applications/prod/argocd/cart?tab=timeline").await;
@@ -136,9 +135,7 @@ async fn a_sync_that_hangs_can_be_ended_and_a_failure_has_its_deployment_where_a
             finished_at,
             phase: phase.to_owned(),
             revision: "abcdef0123".to_owned(),
-            initiated_by: String::new(),
-            message: String::new(),
-            is_dry_run: false,
+            ..Operation::default()
         }),
         ..of("cart", None, at)
     };

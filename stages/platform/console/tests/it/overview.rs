@@ -30,9 +30,7 @@ async fn clusters_and_what_moves_stand_at_home_and_lead_to_their_applications() 
             finished_at: Some(one.at + 1),
             phase: phase.to_owned(),
             revision: "abc".to_owned(),
-            initiated_by: String::new(),
-            message: String::new(),
-            is_dry_run: false,
+            ..Operation::default()
         });
         let key = [u8::try_from(version).unwrap() + 100; 32];
         let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report: one };

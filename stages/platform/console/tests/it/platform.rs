@@ -14,8 +14,8 @@ use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
-    Account, Action, Attribute, By, Commit, Delivery, Entity, EntityName, Listing, Place, Placement, Report,
-    ResourceName, Retention, Role, Rule, Sequence, Store, StoreConfig, Text,
+    Account, Action, Attribute, By, Delivery, Entity, EntityName, Listing, Place, Report, ResourceName,
+    Retention, Role, Rule, Sequence, Store, StoreConfig, Text,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -56,30 +56,19 @@ pub(crate) fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
         },
         uid: format!("uid-{}", resource.map_or("Application", |(_, kind)| kind)),
         version: Some(1),
-        created_at: None,
         at,
         timed: true,
-        deleted: false,
-        owner: String::new(),
         listed: if resource.is_none() { listed } else { Vec::new() },
         sync: Some("OutOfSync".to_owned()),
         health: Some("Healthy".to_owned()),
-        health_message: None,
         revision: Some("3f9c1e2aaa".to_owned()),
-        pods: None,
-        operation: None,
-        placement: Placement::default(),
-        commit: Commit::default(),
-        changes: Vec::new(),
         images: "[]".to_owned(),
         has_source: true,
         from_reporter: true,
         object: object(resource.map_or("Application", |(_, kind)| kind)),
         object_is_json: true,
         actual: object(resource.map_or("Application", |(_, kind)| kind)),
-        desired: None,
-        git: None,
-        details: None,
+        ..Report::default()
     }
 }
 

@@ -481,18 +481,10 @@ mod tests {
     fn a_deployment_is_as_it_was_told_until_it_has_ended() {
         let told = |number, finished_at, phase: &str| {
             let mut one = report("shop", None);
-            let (revision, initiated_by, message) = (String::new(), String::new(), String::new());
-            let phase = phase.to_owned();
-            let (started_at, is_dry_run) = (if phase == "Tried" { 2 } else { 1 }, phase == "Tried");
-            one.operation = Some(Operation {
-                started_at,
-                finished_at,
-                phase,
-                revision,
-                initiated_by,
-                message,
-                is_dry_run,
-            });
+            let is_dry_run = phase == "Tried";
+            let (started_at, phase) = (if is_dry_run { 2 } else { 1 }, phase.to_owned());
+            let told = Operation { started_at, finished_at, phase, is_dry_run, ..Operation::default() };
+            one.operation = Some(told);
             delivery(number, one)
         };
         let all = [
@@ -517,12 +509,8 @@ mod tests {
             (one.at, one.version, one.sync) = (at, Some(number.into()), Some(sync.to_owned()));
             one.images = if image.is_empty() { "[]".to_owned() } else { format!("[\"{image}\"]") };
             one.object = Some(Text::new(format!("{{\"version\":{number}}}")));
-            let (revision, initiated_by, message) = (String::new(), String::new(), String::new());
-            let phase = "Succeeded".to_owned();
-            let (started_at, is_dry_run) = (1, false);
-            let operation =
-                Operation { started_at, finished_at, phase, revision, initiated_by, message, is_dry_run };
-            one.operation = Some(operation);
+            let (started_at, phase) = (1, "Succeeded".to_owned());
+            one.operation = Some(Operation { started_at, finished_at, phase, ..Operation::default() });
             delivery(number, one)
         };
         let end = Some(2);

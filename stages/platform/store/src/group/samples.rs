@@ -1,7 +1,6 @@
 //! Reports to decide about in tests.
 
-use crate::placement::Placement;
-use crate::report::{Commit, Delivery, EntityName, Report, ResourceName, Text};
+use crate::report::{Delivery, EntityName, Report, ResourceName, Text};
 
 /// A report of an application, or of a Deployment of its.
 pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
@@ -14,31 +13,16 @@ pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
     Report {
         entity: EntityName { app_namespace: "argocd".to_owned(), app_name: application.to_owned(), resource },
         uid: "u".to_owned(),
-        version: None,
-        created_at: None,
         at: 1,
         timed: true,
-        deleted: false,
-        owner: String::new(),
-        listed: Vec::new(),
         sync: Some("Synced".to_owned()),
         health: Some("Healthy".to_owned()),
-        health_message: None,
-        revision: None,
-        pods: None,
-        operation: None,
-        commit: Commit::default(),
-        changes: Vec::new(),
         images: "[]".to_owned(),
-        placement: Placement::default(),
         has_source: true,
         from_reporter: true,
         object: Some(Text::new("{}".to_owned())),
-        object_is_json: false,
-        actual: None,
-        desired: None,
         git: Some(Text::new("kind: Deployment\n".to_owned())),
-        details: None,
+        ..Report::default()
     }
 }
 

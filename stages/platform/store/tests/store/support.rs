@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    ApplicationName, Commit, Delivery, EntityName, KnownApplication, Limits, Listing, Operation, Outcome,
-    Place, Placement, Report, ResourceName, Retention, Runtime, Store, StoreConfig, Text, Transition, View,
-    Writing, create_token,
+    ApplicationName, Delivery, EntityName, KnownApplication, Limits, Listing, Operation, Outcome, Place,
+    Report, ResourceName, Retention, Runtime, Store, StoreConfig, Text, Transition, View, Writing,
+    create_token,
 };
 
 /// Nothing is too old.
@@ -129,30 +129,19 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         },
         uid: uid.to_owned(),
         version: Some(version),
-        created_at: None,
         at,
         timed: true,
-        deleted: false,
-        owner: String::new(),
         listed: vec![Listing::new("apps", "Deployment", "shop", "web")],
         sync: Some("Synced".to_owned()),
         health: Some("Healthy".to_owned()),
-        health_message: None,
-        revision: None,
-        pods: None,
-        operation: None,
-        commit: Commit::default(),
-        changes: Vec::new(),
         images: "[]".to_owned(),
-        placement: Placement::default(),
         has_source: true,
         from_reporter: true,
         object: Some(Text::new(object.clone())),
-        object_is_json: false,
         actual: Some(Text::new(object)),
-        desired: None,
         git: Some(Text::new("kind: Deployment\n".to_owned())),
         details: Some(Text::new(r#"{"source":{"repoURL":"http://git"}}"#.to_owned())),
+        ..Report::default()
     }
 }
 
@@ -170,15 +159,6 @@ pub(crate) fn resource(uid: &str, version: i64, at: i64) -> Report {
 }
 
 pub(crate) fn operation(started_at: i64, finished_at: Option<i64>, phase: &str) -> Option<Operation> {
-    let initiated_by = "ada".to_owned();
-    let (phase, revision) = (phase.to_owned(), "abc".to_owned());
-    Some(Operation {
-        started_at,
-        finished_at,
-        phase,
-        revision,
-        initiated_by,
-        message: String::new(),
-        is_dry_run: false,
-    })
+    let (phase, revision, initiated_by) = (phase.to_owned(), "abc".to_owned(), "ada".to_owned());
+    Some(Operation { started_at, finished_at, phase, revision, initiated_by, ..Operation::default() })
 }

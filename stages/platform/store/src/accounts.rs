@@ -228,8 +228,7 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn session(&self, session: [u8; 32], now: Millis) -> Result<Option<String>, StoreError> {
         let sql = "SELECT u.name FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.digest = $1 AND s.until > $2 AND u.disabled = 0";
-        let row = self.look_up().await?.row(sql, &[Arg::Bytes(&session), Arg::Int(now)]).await?;
-        row.map(|row| row.text(0)).transpose()
+        self.look_up().await?.one(sql, &[Arg::Bytes(&session), Arg::Int(now)]).await
     }
 
     /// Ends a session, if there is one.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::connection::{Arg, Row};
+use crate::columns::from_columns;
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::fleet::literal;
 use crate::report::Millis;
@@ -48,6 +49,8 @@ pub struct RecordedAct {
     /// To what, in which runtime, and how it ended.
     pub subject: String,
 }
+
+from_columns! { Act { id, at, who, how, act, subject } }
 
 impl By {
     pub(crate) fn did(&self, act: &str, subject: &str, now: Millis) -> Statement {
@@ -95,17 +98,6 @@ impl Store {
                    ORDER BY id DESC LIMIT $2";
         let pattern = format!("%{}%", literal(text));
         let arguments = [Arg::Int(before), Arg::Int(limit.into()), Arg::Text(&pattern)];
-        let rows = self.read().await?.rows(sql, &arguments).await?;
-        let one = |row: Row| {
-            Ok(Act {
-                id: row.int(0)?,
-                at: row.int(1)?,
-                who: row.text(2)?,
-                how: row.text(3)?,
-                act: row.text(4)?,
-                subject: row.text(5)?,
-            })
-        };
-        rows.into_iter().map(one).collect()
+        self.read().await?.all(sql, &arguments).await
     }
 }

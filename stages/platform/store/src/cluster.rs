@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::connection::{Arg, Row};
+use crate::columns::from_columns;
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::statement::Statement;
@@ -42,6 +43,13 @@ pub struct ToldCluster {
     pub api_versions: Vec<String>,
 }
 
+from_columns! {
+    ToldCluster {
+        runtime, name, server, status, message, attempted_at, server_version, resources, apis, cached_at;
+        api_versions: Vec::new()
+    }
+}
+
 impl Store {
     /// Keeps what a runtime told of clusters of its, instead of what it told of them before; those that two whole lists in a row did
     /// not name are gone. A runtime lists all its clusters time and again, in parts and in no order, and says of no part that it is the
@@ -56,9 +64,8 @@ impl Store {
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
         let lists = "SELECT name, list FROM clusters WHERE runtime_id = $1";
-        let rows = self.read().await?.rows(lists, &[Arg::Int(runtime)]).await?;
-        let lists = rows.into_iter().map(|row| Ok((row.text(0)?, row.int(1)?)));
-        let lists = lists.collect::<Result<HashMap<_, _>, StoreError>>()?;
+        let lists: Vec<(String, i64)> = self.read().await?.all(lists, &[Arg::Int(runtime)]).await?;
+        let lists: HashMap<_, _> = lists.into_iter().collect();
         let newest = lists.values().copied().max().unwrap_or_default();
         let list = newest + i64::from(clusters.iter().any(|one| lists.get(&one.name) == Some(&newest)));
         let sql = "INSERT INTO clusters (runtime_id, name, server, status, message, attempted_at, server_version, resources, \
@@ -107,22 +114,7 @@ impl Store {
                    c.cached_at FROM clusters c JOIN runtimes r ON r.id = c.runtime_id WHERE ($1 = '' OR r.name = $1) \
                    ORDER BY r.name, c.name LIMIT $2";
         let arguments = [Arg::Text(only.unwrap_or("")), Arg::Int(limit.into())];
-        let one = |row: Row| {
-            Ok(ToldCluster {
-                runtime: row.text(0)?,
-                name: row.text(1)?,
-                server: row.text(2)?,
-                status: row.text(3)?,
-                message: row.text_or_null(4)?,
-                attempted_at: row.text_or_null(5)?,
-                server_version: row.text_or_null(6)?,
-                resources: row.int_or_null(7)?,
-                apis: row.int_or_null(8)?,
-                cached_at: row.text_or_null(9)?,
-                api_versions: Vec::new(),
-            })
-        };
-        self.read().await?.rows(sql, &arguments).await?.into_iter().map(one).collect()
+        self.read().await?.all(sql, &arguments).await
     }
 
     /// The versions of kinds that a runtime told of a cluster.
@@ -132,8 +124,8 @@ impl Store {
     pub async fn api_versions(&self, runtime: &str, cluster: &str) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT c.api_versions FROM clusters c JOIN runtimes r ON r.id = c.runtime_id \
                    WHERE r.name = $1 AND c.name = $2";
-        let row = self.read().await?.row(sql, &[Arg::Text(runtime), Arg::Text(cluster)]).await?;
-        let text = row.map_or_else(|| Ok(String::new()), |row| row.text(0))?;
-        Ok(text.lines().map(str::to_owned).collect())
+        let text: Option<String> =
+            self.read().await?.one(sql, &[Arg::Text(runtime), Arg::Text(cluster)]).await?;
+        Ok(text.unwrap_or_default().lines().map(str::to_owned).collect())
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::connection::{Arg, Connection, Row};
+use crate::columns::from_columns;
+use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::{Delivery, Millis, Report};
 use crate::statement::Statement;
@@ -50,6 +51,9 @@ pub struct RefusedReports {
     pub at: Millis,
 }
 
+from_columns! { HeardRole { role, version, at } }
+from_columns! { RefusedReports { reason, number, at } }
+
 /// What is told of a runtime beside its reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Beside {
@@ -89,9 +93,7 @@ impl Store {
     pub async fn roles(&self, runtime: &str) -> Result<Vec<HeardRole>, StoreError> {
         let sql = "SELECT o.role, o.version, o.at FROM roles o JOIN runtimes r ON r.id = o.runtime_id WHERE r.name = $1 \
                    ORDER BY o.role";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(runtime)]).await?;
-        let one = |row: Row| Ok(HeardRole { role: row.text(0)?, version: row.text(1)?, at: row.int(2)? });
-        rows.into_iter().map(one).collect()
+        self.read().await?.all(sql, &[Arg::Text(runtime)]).await
     }
 
     /// Counts what was not taken, by why; `None`: nobody knows whose it was.
@@ -132,13 +134,10 @@ pub(crate) async fn read(connection: &mut Connection) -> Result<HashMap<i64, Bes
     let mut all = HashMap::<i64, Beside>::new();
     let sql = "SELECT runtime_id, reason, number, at FROM refusals ORDER BY number DESC, reason";
     for row in connection.rows(sql, &[]).await? {
-        let number = u64::try_from(row.int(2)?).unwrap_or_default();
-        let refused = RefusedReports { reason: row.text(1)?, number, at: row.int(3)? };
-        all.entry(row.int(0)?).or_default().refused.push(refused);
+        all.entry(row.int(0)?).or_default().refused.push(row.read_from(1)?);
     }
     for row in connection.rows("SELECT runtime_id, role, version, at FROM roles ORDER BY role", &[]).await? {
-        let role = HeardRole { role: row.text(1)?, version: row.text(2)?, at: row.int(3)? };
-        all.entry(row.int(0)?).or_default().roles.push(role);
+        all.entry(row.int(0)?).or_default().roles.push(row.read_from(1)?);
     }
     Ok(all)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::columns::from_columns;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::rows::with_rows;
@@ -44,12 +45,10 @@ pub struct ObjectState<'a> {
     pub version: i64,
 }
 
-/// The applications of a runtime, of which [`one`] reads a row.
-const OF_RUNTIME: &str = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
+from_columns! { NumberedApplication { id, namespace, name } }
 
-fn one(row: &Row) -> Result<NumberedApplication, StoreError> {
-    Ok(NumberedApplication { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? })
-}
+/// The applications of a runtime.
+const OF_RUNTIME: &str = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
 
 /// What finds the applications of a runtime by a range of their keys, `namespace/name`, in the order of these texts byte for byte: the
 /// index `applications_key` is of this very expression.
@@ -84,7 +83,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn numbered_applications(&self, runtime: i64) -> Result<Vec<NumberedApplication>, StoreError> {
-        self.read().await?.rows(OF_RUNTIME, &[Arg::Int(runtime)]).await?.iter().map(one).collect()
+        self.read().await?.all(OF_RUNTIME, &[Arg::Int(runtime)]).await
     }
 
     /// The applications of a runtime whose keys, `namespace/name`, come behind the first and not behind the second (`None`: to the
@@ -102,7 +101,7 @@ impl Store {
         let sql = between(if connection.is_sqlite() { KEY_IN_SQLITE } else { KEY_IN_POSTGRES });
         let upto = upto.unwrap_or(END);
         let values = [Arg::Int(runtime), Arg::Text(after), Arg::Text(upto), Arg::Int(most.into())];
-        connection.rows_of(sql, &values).await?.iter().map(one).collect()
+        connection.rows_of(sql, &values).await?.iter().map(Row::read).collect()
     }
 
     /// The applications of these namespaces and names, in their order; `None`: there is none.
@@ -213,8 +212,7 @@ mod tests {
             let one = group::delivery(number, group::report(&format!("shop{number}"), None));
             group::keep(&mut connection, &[&one], 2).await.unwrap();
         }
-        let rows = connection.rows(OF_RUNTIME, &[Arg::Int(1)]).await.unwrap();
-        let all: Vec<_> = rows.iter().map(|row| one(row).unwrap()).collect();
+        let all: Vec<NumberedApplication> = connection.all(OF_RUNTIME, &[Arg::Int(1)]).await.unwrap();
         let before = connection.statements();
         let twice: Vec<_> = all.iter().chain(&all).collect();
         let held = held(&mut connection, &twice).await.unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
 use crate::audit::By;
-use crate::connection::{Arg, Row};
+use crate::columns::from_columns;
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::{DAY, Millis};
 use crate::statement::Statement;
@@ -35,6 +36,8 @@ pub struct Identified {
     pub disabled: bool,
 }
 
+from_columns! { Identified { name, disabled } }
+
 /// What a provider decides of somebody here: of some teams whether they are in them, and whether they are an admin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Provided {
@@ -60,8 +63,7 @@ impl Store {
         let sql = "SELECT u.name, u.disabled FROM identities i JOIN users u ON u.id = i.user_id \
                    WHERE i.issuer = $1 AND i.subject = $2";
         let values = [Arg::Text(&identity.issuer), Arg::Text(&identity.subject)];
-        let row = self.read().await?.row(sql, &values).await?;
-        row.map(|row| Ok(Identified { name: row.text(0)?, disabled: row.int(1)? != 0 })).transpose()
+        self.read().await?.one(sql, &values).await
     }
 
     /// The subject that somebody is at a provider; `None`: none.
@@ -70,8 +72,7 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn subject_of(&self, name: &str, issuer: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT i.subject FROM identities i JOIN users u ON u.id = i.user_id WHERE u.name = $1 AND i.issuer = $2";
-        let row = self.read().await?.row(sql, &[Arg::Text(name), Arg::Text(issuer)]).await?;
-        row.map(|row| row.text(0)).transpose()
+        self.read().await?.one(sql, &[Arg::Text(name), Arg::Text(issuer)]).await
     }
 
     /// Adds somebody whom a provider sent; `false`: somebody has that name, or that identity.
@@ -244,8 +245,8 @@ impl Store {
     ) -> Result<Vec<Statement>, StoreError> {
         let (by, issuer) = (By { who: name.to_owned(), how: HOW }, &*identity.issuer);
         let sql = "SELECT role FROM users WHERE name = $1";
-        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
-        let role = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
+        let role: Option<String> = self.read().await?.one(sql, &[Arg::Text(name)]).await?;
+        let role = role.unwrap_or_default();
         let changed = |sql, act, said: String| {
             vec![Statement::must(sql, [name.into(), issuer.into()]), by.did(act, &said, now)]
         };
@@ -296,8 +297,7 @@ impl Store {
     async fn members_of(&self, name: &str) -> Result<Vec<(String, String)>, StoreError> {
         let sql = "SELECT m.team, m.given_by FROM members m JOIN users u ON u.id = m.user_id \
                    WHERE u.name = $1 ORDER BY m.team";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(name)]).await?;
-        rows.into_iter().map(|row: Row| Ok((row.text(0)?, row.text(1)?))).collect()
+        self.read().await?.all(sql, &[Arg::Text(name)]).await
     }
 }
 

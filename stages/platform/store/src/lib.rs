@@ -11,6 +11,7 @@ mod backup;
 mod believed_clock;
 mod change;
 mod cluster;
+mod columns;
 mod connection;
 mod database;
 mod error;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::accounts::{Account, END_EVERY_SESSION, END_SESSIONS, Role, insert, joins};
 use crate::audit::By;
+use crate::columns::from_columns;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::identity::PROVIDED_LASTS;
@@ -45,6 +46,8 @@ pub struct Session {
     /// When it ends.
     pub until: Millis,
 }
+
+from_columns! { Session { id, created_at, until } }
 
 /// The last that may manage accounts stays: a condition on `users`, of whom `$1` is the name. Whom a person made one is the last where
 /// only groups made the others: a provider may take what its group gives at any time.
@@ -260,9 +263,7 @@ impl Store {
     pub async fn sessions(&self, name: &str, now: Millis) -> Result<Vec<Session>, StoreError> {
         let sql = "SELECT s.id, s.created_at, s.until FROM sessions s JOIN users u ON u.id = s.user_id \
                    WHERE u.name = $1 AND s.until > $2 ORDER BY s.id DESC LIMIT 100";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(name), Arg::Int(now)]).await?;
-        let one = |row: Row| Ok(Session { id: row.int(0)?, created_at: row.int(1)?, until: row.int(2)? });
-        rows.into_iter().map(one).collect()
+        self.read().await?.all(sql, &[Arg::Text(name), Arg::Int(now)]).await
     }
 
     /// Ends every session of somebody; `false`: there was none.

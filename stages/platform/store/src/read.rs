@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::change::{self, SourceChange};
+use crate::columns::from_columns;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::{EntityName, Millis, ResourceName};
@@ -126,22 +127,7 @@ const TIMELINE: &str = "SELECT t.id, e.api_version, e.kind, e.namespace, e.name,
     WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND n.id < $4 ORDER BY n.id + 0 DESC LIMIT $5) AS newest \
     CROSS JOIN transitions t CROSS JOIN entities e WHERE t.id = newest.id AND e.id = t.entity_id ORDER BY t.id DESC";
 
-impl Application {
-    /// Of the nine columns of which the first is named.
-    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, StoreError> {
-        Ok(Self {
-            namespace: row.text(first)?,
-            name: row.text(first + 1)?,
-            uid: row.text(first + 2)?,
-            sync: row.text_or_null(first + 3)?,
-            health: row.text_or_null(first + 4)?,
-            health_message: row.text_or_null(first + 5)?,
-            revision: row.text_or_null(first + 6)?,
-            deleted: row.int(first + 7)? != 0,
-            at: row.int(first + 8)?,
-        })
-    }
-}
+from_columns! { Application { namespace, name, uid, sync, health, health_message, revision, deleted, at } }
 
 impl Store {
     /// Applications of a runtime by namespace and name, from behind `after`.
@@ -160,8 +146,7 @@ impl Store {
                    WHERE a.runtime_id = $1 AND a.name <> '' AND (a.namespace > $2 OR (a.namespace = $2 AND a.name > $3)) \
                    ORDER BY a.namespace, a.name LIMIT $4";
         let arguments = [Arg::Int(runtime), Arg::Text(after.0), Arg::Text(after.1), Arg::Int(limit.into())];
-        let rows = self.read().await?.rows(sql, &arguments).await?;
-        rows.iter().map(|row| Application::read(row, 0)).collect()
+        self.read().await?.all(sql, &arguments).await
     }
 
     /// What happened to an application and its resources, the newest first, from before the number `before`.
@@ -187,7 +172,7 @@ impl Store {
             let id = row.int(0)?;
             Ok(Transition {
                 id,
-                resource: ResourceName::read_any(&row, 1)?,
+                resource: row.read_from(1)?,
                 at: row.int(5)?,
                 last_at: row.int(6)?,
                 reports: row.int(7)?,
@@ -211,11 +196,7 @@ impl Store {
     pub async fn entities(&self, runtime: i64) -> Result<Vec<(EntityName, i64)>, StoreError> {
         let sql = "SELECT a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, e.current FROM entities e \
                    JOIN applications a ON a.id = e.application_id WHERE a.runtime_id = $1 ORDER BY e.id";
-        let one = |row: Row| {
-            let resource = ResourceName::read_any(&row, 2)?;
-            Ok((EntityName { app_namespace: row.text(0)?, app_name: row.text(1)?, resource }, row.int(6)?))
-        };
-        self.read().await?.rows(sql, &[Arg::Int(runtime)]).await?.into_iter().map(one).collect()
+        self.read().await?.all(sql, &[Arg::Int(runtime)]).await
     }
 
     /// What was reported in a transition for the last time that it was, as it stood under `data`.

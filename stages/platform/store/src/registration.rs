@@ -86,8 +86,7 @@ impl Store {
     pub async fn first_runtime(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT r.name FROM runtimes r WHERE EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = r.id) \
                    OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id) ORDER BY r.id LIMIT 1";
-        let row = self.read().await?.row(sql, &[]).await?;
-        row.map(|row| row.text(0)).transpose()
+        self.read().await?.one(sql, &[]).await
     }
 
     /// Registers a runtime and makes its token; `None`: there is one of that name, and it is not to be recovered. The runtime may be
@@ -170,8 +169,7 @@ impl Store {
     pub async fn runtime_called(&self, name_or_id: &str) -> Result<Option<String>, StoreError> {
         // No name is the id of another: a name that could be is its own.
         let sql = "SELECT name FROM runtimes WHERE name = $1 OR (public_id = $1 AND public_id <> '')";
-        let row = self.read().await?.row(sql, &[Arg::Text(name_or_id)]).await?;
-        row.map(|row| row.text(0)).transpose()
+        self.read().await?.one(sql, &[Arg::Text(name_or_id)]).await
     }
 
     /// Makes another token of a runtime that there is; `None`: there is none of that name.

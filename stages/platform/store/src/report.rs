@@ -6,7 +6,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::change::SourceChange;
-use crate::connection::Row;
+use crate::columns::{Column, Columns, from_columns};
 use crate::error::StoreError;
 use crate::placement::Placement;
 
@@ -79,22 +79,17 @@ pub fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
+from_columns! { EntityName { app_namespace, app_name, resource } }
+from_columns! { ResourceName { api_version, kind, namespace, name } }
+
+/// An application itself has no kind.
+impl Column for Option<ResourceName> {
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        Ok(Some(columns.value()?).filter(|name: &ResourceName| !name.kind.is_empty()))
+    }
+}
+
 impl ResourceName {
-    /// Of the four columns of which the first is named.
-    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, StoreError> {
-        Ok(Self {
-            api_version: row.text(first)?,
-            kind: row.text(first + 1)?,
-            namespace: row.text(first + 2)?,
-            name: row.text(first + 3)?,
-        })
-    }
-
-    /// The same where it may be none: an application itself has no kind.
-    pub(crate) fn read_any(row: &Row, first: usize) -> Result<Option<Self>, StoreError> {
-        Ok(Some(Self::read(row, first)?).filter(|name| !name.kind.is_empty()))
-    }
-
     pub(crate) fn listing(&self) -> Listing {
         Listing::new(group_of(&self.api_version), &self.kind, &self.namespace, &self.name)
     }

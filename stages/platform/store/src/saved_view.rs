@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::audit::By;
-use crate::connection::{Arg, Row};
+use crate::columns::from_columns;
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::statement::Statement;
@@ -21,6 +22,8 @@ pub struct SavedView {
     pub query: String,
 }
 
+from_columns! { SavedView { name, query } }
+
 impl Store {
     /// Somebody's own views, by name.
     ///
@@ -29,9 +32,7 @@ impl Store {
     pub async fn saved_views(&self, owner: &str) -> Result<Vec<SavedView>, StoreError> {
         let sql = "SELECT v.name, v.query FROM saved_views v JOIN users u ON u.id = v.user_id WHERE u.name = $1 \
                    ORDER BY lower(v.name), v.name";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(owner)]).await?;
-        let one = |row: Row| Ok(SavedView { name: row.text(0)?, query: row.text(1)? });
-        rows.into_iter().map(one).collect()
+        self.read().await?.all(sql, &[Arg::Text(owner)]).await
     }
 
     /// Keeps a view of whoever asks, instead of theirs of that name; `false`: they have [`SAVED_VIEWS`] others. One that is kept

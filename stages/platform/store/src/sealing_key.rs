@@ -91,8 +91,7 @@ impl Store {
             return Ok(Some(id));
         }
         let known = "SELECT id FROM sealing_keys WHERE runtime_id = $1 AND digest = $2";
-        let row = self.read().await?.row(known, &[Arg::Int(runtime.id), Arg::Bytes(&digest)]).await?;
-        Ok(row.map(|row| row.text(0)).transpose()?)
+        Ok(self.read().await?.one(known, &[Arg::Int(runtime.id), Arg::Bytes(&digest)]).await?)
     }
 
     /// The key of a runtime of that id; `None`: it has none.

@@ -1,5 +1,6 @@
 //! One application, as rules see it: by what was reported of it.
 
+use crate::columns::from_columns;
 use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::rule::Subject;
@@ -14,6 +15,8 @@ pub struct KnownSubject {
     labels: String,
 }
 
+from_columns! { KnownSubject { cluster, environment, product, labels } }
+
 impl Store {
     /// What was reported of an application; nothing, where nothing was: then it has no attribute but its names.
     ///
@@ -27,15 +30,7 @@ impl Store {
                    JOIN runtimes r ON r.id = a.runtime_id \
                    WHERE r.name = $1 AND a.namespace = $2 AND a.name = $3 AND a.deleted = 0";
         let names = [Arg::Text(runtime), Arg::Text(namespace), Arg::Text(name)];
-        let Some(row) = self.read().await?.row(sql, &names).await? else {
-            return Ok(KnownSubject::default());
-        };
-        Ok(KnownSubject {
-            cluster: row.text(0)?,
-            environment: row.text(1)?,
-            product: row.text(2)?,
-            labels: row.text(3)?,
-        })
+        Ok(self.read().await?.one(sql, &names).await?.unwrap_or_default())
     }
 }
 

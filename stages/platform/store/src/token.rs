@@ -77,8 +77,7 @@ pub(crate) async fn create(
 
 /// The name of the runtime that is told by an id.
 pub(crate) async fn of_id(connection: &mut Connection, id: &str) -> Result<Option<String>, StoreError> {
-    let row = connection.row("SELECT name FROM runtimes WHERE public_id = $1", &[Arg::Text(id)]).await?;
-    row.map(|row| row.text(0)).transpose()
+    connection.one("SELECT name FROM runtimes WHERE public_id = $1", &[Arg::Text(id)]).await
 }
 
 impl Store {

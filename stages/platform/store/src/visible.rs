@@ -109,7 +109,7 @@ impl Store {
             "SELECT runtime, namespace, name FROM (SELECT page.*, row_number() OVER (ORDER BY runtime, namespace, name) AS place \
              FROM ({page}) AS page) AS placed WHERE place % {rows} = 0 ORDER BY place"
         );
-        statement::rows(&mut connection, sql, &values).await?.iter().map(ApplicationName::read).collect()
+        statement::rows(&mut connection, sql, &values).await?.iter().map(Row::read).collect()
     }
 
     /// Those that somebody sees of which something was kept behind a place of the sequence, by runtime, namespace and name.
@@ -164,8 +164,8 @@ impl Store {
         let Some(known) = self.known(view, name).await? else { return Ok(None) };
         let mut all = self.resources_at(known.id, None, None).await?;
         let sql = "SELECT listed FROM applications WHERE id = $1";
-        let row = self.read().await?.row(sql, &[Arg::Int(known.id)]).await?;
-        let listed = row.map(|row| row.bytes(0)).transpose()?.unwrap_or_default();
+        let listed: Option<Vec<u8>> = self.read().await?.one(sql, &[Arg::Int(known.id)]).await?;
+        let listed = listed.unwrap_or_default();
         let listed: HashSet<&[u8]> = listed.chunks_exact(8).collect();
         all.retain(|one| match listed.is_empty() {
             true => !one.deleted,
@@ -226,7 +226,7 @@ impl Store {
             "SELECT r.name FROM runtimes r WHERE ($1 = '' OR r.name = $1) AND EXISTS (SELECT 1 FROM applications a \
              WHERE a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 AND {seen})"
         );
-        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(|row| row.text(0)).collect()
+        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(Row::read).collect()
     }
 
     /// The number of the runtime of that name.
@@ -234,9 +234,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn runtime_named(&self, name: &str) -> Result<Option<i64>, StoreError> {
-        let name = [Arg::Text(name)];
-        let row = self.read().await?.row("SELECT id FROM runtimes WHERE name = $1", &name).await?;
-        row.map(|row| row.int(0)).transpose()
+        self.read().await?.one("SELECT id FROM runtimes WHERE name = $1", &[Arg::Text(name)]).await
     }
 }
 
@@ -335,7 +333,7 @@ fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
     let label = |line: &str| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     Ok(SeenApplication {
         runtime: row.text(0)?,
-        state: Application::read(row, 1)?,
+        state: row.read_from(1)?,
         project: row.text(10)?,
         environment: row.text(11)?,
         destination: (row.text(12)?, row.text(13)?),

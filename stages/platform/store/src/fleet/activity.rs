@@ -1,8 +1,8 @@
 //! Which applications were deployed most often, against the time as long before.
 
-use crate::connection::Row;
+use crate::columns::from_columns;
 use crate::error::StoreError;
-use crate::fleet::listing::{ApplicationName, count};
+use crate::fleet::listing::ApplicationName;
 use crate::fleet::selection::Query;
 use crate::report::Millis;
 use crate::rule::View;
@@ -20,6 +20,8 @@ pub struct FleetMover {
     /// Deployments that began within the time before.
     pub before: u64,
 }
+
+from_columns! { FleetMover { application, deployments, failed, before } }
 
 impl Store {
     /// Applications that somebody sees which were deployed from `begin` on and before `end`, the most often first, and of those
@@ -48,14 +50,6 @@ impl Store {
              WHERE c.lately > 0 AND a.name <> '' AND a.deleted = 0 AND {seen} \
              ORDER BY c.lately DESC, c.earlier, a.name, a.namespace, r.name LIMIT {limit}"
         );
-        let one = |row: Row| {
-            Ok(FleetMover {
-                application: ApplicationName::read(&row)?,
-                deployments: count(row.int(3)?),
-                failed: count(row.int(4)?),
-                before: count(row.int(5)?),
-            })
-        };
-        query.rows(&mut self.read().await?).await?.into_iter().map(one).collect()
+        query.all(&mut self.read().await?).await
     }
 }

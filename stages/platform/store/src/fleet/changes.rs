@@ -36,10 +36,7 @@ pub enum ChangedNames {
 
 /// The newest place, and whether all behind another one is kept, and not too much to look through.
 pub(crate) async fn upto(connection: &mut Connection, after: i64) -> Result<(i64, bool), StoreError> {
-    let (upto, oldest) = match connection.row(PLACES, &[]).await? {
-        Some(row) => (row.int(0)?, row.int(1)?),
-        None => (0, 0),
-    };
+    let (upto, oldest): (i64, i64) = connection.one(PLACES, &[]).await?.unwrap_or_default();
     let is_kept = after <= upto && after >= oldest - 1 && upto.saturating_sub(after) <= BEHIND;
     Ok((upto, is_kept))
 }
@@ -61,8 +58,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn sequence(&self) -> Result<i64, StoreError> {
-        let row = self.read().await?.row(PLACES, &[]).await?;
-        row.map_or(Ok(0), |row| row.int(0))
+        Ok(self.read().await?.one(PLACES, &[]).await?.unwrap_or_default())
     }
 
     /// What changed behind a place, of what somebody sees.
@@ -83,8 +79,7 @@ impl Store {
             "SELECT r.name, a.namespace, a.name FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.id IN ({touched}) AND {seen} LIMIT {most}"
         );
-        let rows = query.rows(&mut connection).await?;
-        let names = rows.iter().map(ApplicationName::read).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<ApplicationName> = query.all(&mut connection).await?;
         let many = i64::try_from(names.len()).unwrap_or(i64::MAX) > NAMES;
         let names = if many { ChangedNames::TooMany } else { ChangedNames::These(names) };
         Ok(Changed { upto, names })

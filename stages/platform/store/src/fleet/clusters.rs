@@ -1,8 +1,8 @@
 //! Clusters that applications are deployed to, with how these are.
 
+use crate::columns::from_columns;
 use crate::connection::Row;
 use crate::error::StoreError;
-use crate::fleet::listing::count;
 use crate::fleet::selection::Query;
 use crate::own_cluster::{OWN_CLUSTER, OWN_CLUSTER_SERVER};
 use crate::rule::View;
@@ -25,6 +25,8 @@ pub struct FleetCluster {
     pub out_of_sync: u64,
 }
 
+from_columns! { FleetCluster { runtime, name, applications, healthy, unwell, out_of_sync } }
+
 impl Store {
     /// Clusters that applications which somebody sees go to, those with the most that need attention first, at
     /// most `limit`; and how many there are.
@@ -43,17 +45,7 @@ impl Store {
              ORDER BY 5 DESC, 6 DESC, 2, 1 LIMIT {limit}"
         );
         let rows = query.rows(&mut self.read().await?).await?;
-        let all = rows.first().map_or(Ok(0), |row| row.int(6))?;
-        let one = |row: &Row| {
-            Ok(FleetCluster {
-                runtime: row.text(0)?,
-                name: row.text(1)?,
-                applications: count(row.int(2)?),
-                healthy: count(row.int(3)?),
-                unwell: count(row.int(4)?),
-                out_of_sync: count(row.int(5)?),
-            })
-        };
-        Ok((rows.iter().map(one).collect::<Result<_, StoreError>>()?, count(all)))
+        let all = rows.first().map_or(Ok(0), |row| row.read_from(6))?;
+        Ok((rows.iter().map(Row::read).collect::<Result<_, _>>()?, all))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::columns::from_columns;
 use crate::error::StoreError;
-use crate::fleet::listing::count;
 use crate::fleet::moment::text;
 use crate::fleet::selection::Query;
 use crate::report::Millis;
@@ -44,6 +44,9 @@ pub struct DriftManifests {
     pub desired: Option<Vec<u8>>,
 }
 
+from_columns! { DriftManifests { actual, desired } }
+from_columns! { DriftingResource { kind, name, onset, manifests } }
+
 impl Store {
     /// Of each of these applications how often it drifted since then, and what of it differs now.
     ///
@@ -66,7 +69,7 @@ impl Store {
              WHERE e.application_id IN ({of}) AND e.kind = '' AND d.onset >= {since} GROUP BY e.application_id"
         );
         for row in query.rows(&mut connection).await? {
-            all.entry(row.int(0)?).or_default().times = count(row.int(1)?);
+            all.entry(row.int(0)?).or_default().times = row.read_from(1)?;
         }
         let mut query = Query::default();
         let of = these(&mut query, applications);
@@ -84,13 +87,7 @@ impl Store {
              JOIN transitions t ON t.id = d.current WHERE d.place = 1"
         );
         for row in query.rows(&mut connection).await? {
-            let manifests = DriftManifests { actual: row.bytes_or_null(4)?, desired: row.bytes_or_null(5)? };
-            all.entry(row.int(0)?).or_default().last = Some(DriftingResource {
-                kind: row.text(1)?,
-                name: row.text(2)?,
-                onset: row.int(3)?,
-                manifests,
-            });
+            all.entry(row.int(0)?).or_default().last = Some(row.read_from(1)?);
         }
         Ok(all)
     }

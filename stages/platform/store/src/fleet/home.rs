@@ -1,8 +1,9 @@
 //! What needs somebody now, how runtimes are, and deployments by day.
 
+use crate::columns::from_columns;
 use crate::connection::Row;
 use crate::error::StoreError;
-use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
+use crate::fleet::listing::{COLUMNS, ListedApplication, count};
 use crate::fleet::selection::Query;
 use crate::heard::{self, HeardRole, REPORTER_AT, RefusedReports};
 use crate::report::{DAY, Millis};
@@ -55,6 +56,12 @@ pub struct FleetRuntime {
     pub refused: Vec<RefusedReports>,
 }
 
+from_columns! {
+    FleetNeed {
+        application, health_message, health_since, sync_since, phase, phase_at, phase_message, id
+    }
+}
+
 /// Deployments of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayOfDeployments {
@@ -74,7 +81,7 @@ impl Store {
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
         query.sql = format!(
             "SELECT {COLUMNS}, a.health_message, a.health_since, a.sync_since, a.phase, a.phase_at, a.phase_message, \
-             count(*) OVER (), a.id FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             a.id, count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.name <> '' AND a.deleted = 0 AND {seen} \
              AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync' \
              OR (a.reported_at > 0 AND (a.sync = 'Unknown' OR a.health = 'Unknown'))) \
@@ -83,20 +90,8 @@ impl Store {
              CASE WHEN a.health IN ('Degraded', 'Missing', 'Unknown') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT {limit}"
         );
         let rows = query.rows(&mut self.read().await?).await?;
-        let all = rows.first().map_or(Ok(0), |row| row.int(18))?;
-        let one = |row: &Row| {
-            Ok(FleetNeed {
-                id: row.int(19)?,
-                application: listed(row)?,
-                health_message: row.text(12)?,
-                health_since: row.int(13)?,
-                sync_since: row.int(14)?,
-                phase: row.text(15)?,
-                phase_at: row.int(16)?,
-                phase_message: row.text(17)?,
-            })
-        };
-        Ok((rows.iter().map(one).collect::<Result<_, StoreError>>()?, count(all)))
+        let all = rows.first().map_or(Ok(0), |row| row.read_from(19))?;
+        Ok((rows.iter().map(Row::read).collect::<Result<_, _>>()?, all))
     }
 
     /// Every runtime of which somebody sees anything, by name, with the applications that they see.

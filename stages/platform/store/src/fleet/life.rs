@@ -1,10 +1,11 @@
 //! An application's life: its states, deployments and drifts between two moments.
 
+use crate::columns::from_columns;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::fleet::drifting::DriftManifests;
-use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
-use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
+use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication};
+use crate::fleet::search::{DEPLOYMENT, FleetDeployment};
 use crate::fleet::selection::Query;
 use crate::heard::REPORTER_AT;
 use crate::report::{Millis, ResourceName};
@@ -90,6 +91,15 @@ pub struct DriftOf {
     pub manifests: DriftManifests,
 }
 
+from_columns! {
+    KnownApplication {
+        listed, id, health_message, health_since, phase, phase_message, destination, source, reported_at, deleted, heard_at
+    }
+}
+from_columns! { StateOf { at, health, health_message, sync, deleted } }
+from_columns! { StepOf { name, at, health, step, deleted, sync } }
+from_columns! { DriftOf { onset, ended, resource, manifests } }
+
 impl Store {
     /// An application that somebody sees, by its names, also one that is gone: what else is told of it is asked by its number.
     ///
@@ -110,21 +120,7 @@ impl Store {
              JOIN runtimes r ON r.id = a.runtime_id WHERE r.name = {runtime} AND a.namespace = {namespace} AND a.name = {own} \
              AND a.name <> '' AND {seen}"
         );
-        let rows = query.rows(&mut self.read().await?).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        Ok(Some(KnownApplication {
-            listed: listed(row)?,
-            id: row.int(12)?,
-            health_message: row.text(13)?,
-            health_since: row.int(14)?,
-            phase: row.text(15)?,
-            phase_message: row.text(16)?,
-            destination: (row.text(17)?, row.text(18)?),
-            source: (row.text(19)?, row.text(20)?),
-            reported_at: row.int(21)?,
-            deleted: row.int(22)? != 0,
-            heard_at: row.int_or_null(23)?,
-        }))
+        query.rows(&mut self.read().await?).await?.first().map(Row::read).transpose()
     }
 
     /// The states of an application between two moments, the oldest first, and the one before them.
@@ -147,16 +143,7 @@ impl Store {
         let mut rows =
             connection.rows(within, &[id, begin, Arg::Int(end), Arg::Int(MOST_OF_LIFE.into())]).await?;
         rows.extend(connection.rows(before, &[id, begin]).await?);
-        let one = |row: &Row| {
-            Ok(StateOf {
-                at: row.int(0)?,
-                health: row.text_or_null(1)?,
-                health_message: row.text_or_null(2)?,
-                sync: row.text_or_null(3)?,
-                deleted: row.int(4)? != 0,
-            })
-        };
-        rows.iter().rev().map(one).collect()
+        rows.iter().rev().map(Row::read).collect()
     }
 
     /// The states of an application's Rollouts, AnalysisRuns and Workflows between two moments, or of all its resources, the oldest
@@ -182,17 +169,7 @@ impl Store {
             Arg::Int(of_all.into()),
         ];
         let rows = self.read().await?.rows(sql, &arguments).await?;
-        let one = |row: &Row| {
-            Ok(StepOf {
-                name: ResourceName::read(row, 0)?,
-                at: row.int(4)?,
-                health: row.text_or_null(5)?,
-                step: row.text_or_null(6)?,
-                sync: row.text_or_null(8)?,
-                deleted: row.int(7)? != 0,
-            })
-        };
-        rows.iter().rev().map(one).collect()
+        rows.iter().rev().map(Row::read).collect()
     }
 
     /// The deployments of an application between two moments, the oldest first.
@@ -211,7 +188,7 @@ impl Store {
         let arguments =
             [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST_OF_LIFE.into())];
         let rows = self.read().await?.rows_of(sql, &arguments).await?;
-        rows.iter().rev().map(deployment).collect()
+        rows.iter().rev().map(Row::read).collect()
     }
 
     /// The drifts of an application, and then those of its resources, that touch the time between two moments, each the newest
@@ -245,16 +222,8 @@ impl Store {
             let manifests = DriftManifests::default();
             Ok(DriftOf { resource: None, onset: row.int(0)?, ended: row.int_or_null(1)?, manifests })
         };
-        let of_resource = |row: &Row| -> Result<DriftOf, StoreError> {
-            Ok(DriftOf {
-                resource: Some(ResourceName::read(row, 2)?),
-                onset: row.int(0)?,
-                ended: row.int_or_null(1)?,
-                manifests: DriftManifests { actual: row.bytes_or_null(6)?, desired: row.bytes_or_null(7)? },
-            })
-        };
         let rows = connection.rows(own, &arguments).await?;
         let resources = connection.rows(of_resources, &arguments).await?;
-        rows.iter().map(of_itself).chain(resources.iter().map(of_resource)).collect()
+        rows.iter().map(of_itself).chain(resources.iter().map(Row::read)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! A page of a list, and where an application stands in it: both of one table, so that they never disagree.
 
+use crate::columns::from_columns;
 use crate::connection::{Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::selection::{Query, Selection, order};
@@ -73,32 +74,17 @@ pub struct Position {
     pub next: Option<ApplicationName>,
 }
 
-impl ApplicationName {
-    /// Of the first three columns.
-    pub(crate) fn read(row: &Row) -> Result<Self, StoreError> {
-        Ok(Self { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? })
-    }
-}
+from_columns! { ApplicationName { runtime, namespace, name } }
 
 /// The columns of a listed application, of the tables `a` and `r`.
 pub(super) const COLUMNS: &str = "r.name, a.namespace, a.name, a.health, a.sync, a.environment, a.project, a.version, \
                                   a.revision, a.author, a.message, a.deployed_at";
 
-/// Reads [`COLUMNS`], without the group.
-pub(super) fn listed(row: &Row) -> Result<ListedApplication, StoreError> {
-    Ok(ListedApplication {
-        name: ApplicationName::read(row)?,
-        health: row.text(3)?,
-        sync: row.text(4)?,
-        environment: row.text(5)?,
-        project: row.text(6)?,
-        version: row.text(7)?,
-        revision: row.text(8)?,
-        author: row.text(9)?,
-        message: row.text(10)?,
-        deployed_at: row.int_or_null(11)?,
-        group: String::new(),
-    })
+// Of [`COLUMNS`], without the group.
+from_columns! {
+    ListedApplication {
+        name, health, sync, environment, project, version, revision, author, message, deployed_at; group: String::new()
+    }
 }
 
 pub(super) fn count(number: i64) -> u64 {
@@ -108,7 +94,7 @@ pub(super) fn count(number: i64) -> u64 {
 /// How many applications and runtimes somebody sees.
 pub(super) async fn totals(connection: &mut Connection, view: &View) -> Result<(u64, u64), StoreError> {
     let rows = Query::totals(view).rows(connection).await?;
-    rows.first().map_or(Ok((0, 0)), |row| Ok((count(row.int(0)?), count(row.int(1)?))))
+    rows.first().map_or(Ok((0, 0)), Row::read)
 }
 
 impl Store {
@@ -137,7 +123,7 @@ impl Store {
                 page.groups.push((group.clone(), count(row.int(13)?)));
             }
             page.matching = count(row.int(14)?);
-            page.rows.push(ListedApplication { group, ..listed(&row)? });
+            page.rows.push(ListedApplication { group, ..row.read()? });
         }
         (page.total, page.runtimes) = totals(&mut connection, view).await?;
         Ok(page)

@@ -1,7 +1,7 @@
 //! The same application wherever it runs: a page of names, each with all that have it but for that of their environment.
 
 use crate::error::StoreError;
-use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed, totals};
+use crate::fleet::listing::{COLUMNS, ListedApplication, count, totals};
 use crate::fleet::selection::{GroupBy, Query, Selection, order_of_groups};
 use crate::rule::View;
 use crate::store::Store;
@@ -54,7 +54,7 @@ impl Store {
         let mut matrix = FleetMatrix::default();
         for row in query.rows(&mut connection).await? {
             (matrix.names, matrix.matching) = (count(row.int(13)?), count(row.int(14)?));
-            matrix.rows.push(ListedApplication { group: row.text(12)?, ..listed(&row)? });
+            matrix.rows.push(ListedApplication { group: row.text(12)?, ..row.read()? });
         }
         (matrix.total, matrix.runtimes) = totals(&mut connection, view).await?;
         Ok(matrix)

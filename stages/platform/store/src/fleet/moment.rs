@@ -135,7 +135,7 @@ impl Store {
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {
             all.push(ResourceAt {
-                name: ResourceName::read(&row, 0)?,
+                name: row.read()?,
                 at: row.int(4)?,
                 health: row.text_or_null(5)?,
                 health_message: row.text_or_null(6)?,

@@ -1,6 +1,6 @@
 //! Across the fleet: deployments of a selection, and resources by name, today's and past ones.
 
-use crate::connection::Row;
+use crate::columns::from_columns;
 use crate::error::StoreError;
 use crate::fleet::condition::literal;
 use crate::fleet::listing::ApplicationName;
@@ -60,27 +60,19 @@ const NAMES: &[&str] = &["e.name", "e.kind", "a.name"];
 /// The same of a text such as `deployment/web`, as pages and `kubectl` write a resource: no name has a `/`.
 const KIND_AND_NAME: &[&str] = &["e.kind || '/' || e.name"];
 
-/// Begins a statement that [`deployment`] reads, of the table `d`.
+/// Begins a statement of [`FleetDeployment`]s, of the table `d`.
 pub(super) const DEPLOYMENT: &str = "SELECT r.name, a.namespace, a.name, d.started_at, d.finished_at, d.phase, d.message, d.revision, d.initiated_by, \
      d.commit_author, d.commit_message, d.images, (SELECT b.images FROM deployments b \
      WHERE b.application_id = d.application_id AND b.started_at < d.started_at ORDER BY b.started_at DESC LIMIT 1) \
      FROM deployments d JOIN applications a ON a.id = d.application_id JOIN runtimes r ON r.id = a.runtime_id";
 
-pub(super) fn deployment(row: &Row) -> Result<FleetDeployment, StoreError> {
-    Ok(FleetDeployment {
-        application: ApplicationName::read(row)?,
-        started_at: row.int(3)?,
-        finished_at: row.int_or_null(4)?,
-        phase: row.text(5)?,
-        message: row.text(6)?,
-        revision: row.text(7)?,
-        initiated_by: row.text(8)?,
-        author: row.text(9)?,
-        commit_message: row.text(10)?,
-        images: row.text(11)?,
-        images_before: row.text_or_null(12)?,
-    })
+from_columns! {
+    FleetDeployment {
+        application, started_at, finished_at, phase, message, revision, initiated_by, author, commit_message, images,
+        images_before
+    }
 }
+from_columns! { FoundResource { application, name, at, health, health_message, sync, gone } }
 
 impl Store {
     /// The deployments of the applications that somebody sees of a selection, the newest first, from behind `skip`.
@@ -101,7 +93,7 @@ impl Store {
             "{DEPLOYMENT} WHERE d.application_id IN (SELECT id FROM matching) \
              ORDER BY d.started_at DESC, d.id DESC LIMIT {limit} OFFSET {skip}"
         ));
-        query.rows(&mut self.read().await?).await?.iter().map(deployment).collect()
+        query.all(&mut self.read().await?).await
     }
 
     /// Resources that somebody sees and whose name, kind or application holds the text, or both of the first where it is `kind/name`:
@@ -120,19 +112,7 @@ impl Store {
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
         let columns = if text.contains('/') { KIND_AND_NAME } else { NAMES };
         query.sql = resources(&seen, pattern.as_deref().map(|pattern| (pattern, columns)), &limit);
-        let rows = query.rows(&mut self.read().await?).await?;
-        let one = |row: Row| {
-            Ok(FoundResource {
-                application: ApplicationName::read(&row)?,
-                name: ResourceName::read(&row, 3)?,
-                at: row.int(7)?,
-                health: row.text_or_null(8)?,
-                health_message: row.text_or_null(9)?,
-                sync: row.text_or_null(10)?,
-                gone: row.int(11)? != 0,
-            })
-        };
-        rows.into_iter().map(one).collect()
+        query.all(&mut self.read().await?).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
+use crate::columns::Column;
 use crate::connection::{Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::condition::Condition;
@@ -239,6 +240,11 @@ impl Query {
 
     pub(super) async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
         statement::rows(connection, self.sql, &self.values).await
+    }
+
+    /// What stands in its rows.
+    pub(super) async fn all<T: Column>(self, connection: &mut Connection) -> Result<Vec<T>, StoreError> {
+        self.rows(connection).await?.iter().map(Row::read).collect()
     }
 }
 

@@ -115,7 +115,7 @@ impl Store {
         let query = shipped(view, selection, (begin, end));
         let one = |row: Row| {
             Ok(Shipped {
-                application: ApplicationName::read(&row)?,
+                application: row.read()?,
                 started_at: row.int(3)?,
                 finished_at: row.int(4)?,
                 succeeded: row.text(5)? == "Succeeded",

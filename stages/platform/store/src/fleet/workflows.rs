@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::columns::from_columns;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::read;
@@ -65,7 +66,7 @@ impl Store {
         }
         let (seen, own) = (of_applications.condition(&mut values), own.condition_of_workflows(&mut values));
         let sql = query(&format!("{condition} AND ((a.name <> '' AND {seen}) OR {own})"));
-        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(workflow).collect()
+        statement::rows(&mut self.read().await?, sql, &values).await?.iter().map(Row::read).collect()
     }
 
     /// The objects of workflows, in their order, as JSON; empty: nothing is known of it.
@@ -97,17 +98,7 @@ fn query(condition: &str) -> String {
 const OBJECTS: &str =
     "SELECT digest, size, zstd FROM blobs WHERE digest IN (SELECT column1 FROM (VALUES ROWS) AS named)";
 
-fn workflow(row: &Row) -> Result<SeenWorkflow, StoreError> {
-    Ok(SeenWorkflow {
-        id: row.int(6)?,
-        runtime: row.text(0)?,
-        namespace: row.text(1)?,
-        name: row.text(2)?,
-        uid: row.text(3)?,
-        application: row.text(4)?,
-        text: row.bytes_or_null(5)?,
-    })
-}
+from_columns! { SeenWorkflow { runtime, namespace, name, uid, application, text, id } }
 
 #[cfg(test)]
 mod tests {

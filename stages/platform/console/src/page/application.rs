@@ -20,7 +20,7 @@ use crate::view::application::Application;
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
 
-/// The tabs of an application, by their word in the address.
+/// The tabs of an application: in its address they stand by their titles in small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tab {
     #[default]
@@ -46,17 +46,8 @@ impl Tab {
         Self::Files,
     ];
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::Tree => "tree",
-            Self::Resources => "resources",
-            Self::Timeline => "timeline",
-            Self::Compare => "compare",
-            Self::Drift => "drift",
-            Self::Errors => "errors",
-            Self::Events => "events",
-            Self::Files => "files",
-        }
+    fn word(self) -> String {
+        self.title().to_lowercase()
     }
 
     fn title(self) -> &'static str {
@@ -153,7 +144,7 @@ impl Asked {
     pub(crate) fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(self.filter.query());
         if self.tab != Tab::default() {
-            query.append_pair("tab", self.tab.word());
+            query.append_pair("tab", &self.tab.word());
         }
         for (name, moment) in [("from", self.from), ("to", self.to)] {
             if let Some(moment) = moment {

@@ -5,41 +5,17 @@ use stages_platform_store::ApplicationName;
 
 use super::application::Change;
 use super::commit::MadeFrom;
+use super::state::states;
 
-/// How a deployment ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It goes on.
-    Running,
-    /// It is done.
-    Succeeded,
-    /// It failed.
-    Failed,
-}
-
-impl Outcome {
-    pub(crate) fn glyph(self) -> &'static str {
-        match self {
-            Self::Running => "◐",
-            Self::Succeeded => "●",
-            Self::Failed => "✕",
-        }
-    }
-
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Self::Running => "progress",
-            Self::Succeeded => "ok",
-            Self::Failed => "bad",
-        }
-    }
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-        }
+states! {
+    /// How a deployment ended.
+    Outcome {
+        /// It goes on.
+        Running = "◐", "progress";
+        /// It is done.
+        Succeeded = "●", "ok";
+        /// It failed.
+        Failed = "✕", "bad";
     }
 }
 

@@ -1,63 +1,79 @@
 //! States, each with a shape before it has a colour.
 
-use std::str::FromStr;
-
 use stages_platform_store::PhaseHealth;
 
-/// Health of an application or a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Health {
-    /// It does not work.
-    Degraded,
-    /// It should be there and is not.
-    Missing,
-    /// It is on its way.
-    Progressing,
-    /// Nobody can say.
-    Unknown,
-    /// It was paused.
-    Suspended,
-    /// It works.
-    Healthy,
+/// States in their order, each with its shape and the class of its colour.
+macro_rules! states {
+    ($(#[$about:meta])* $name:ident { $($(#[$one:meta])* $state:ident = $glyph:literal, $class:literal;)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$one])* $state,)*
+        }
+
+        impl $name {
+            /// Every state, in their order.
+            pub const ALL: [Self; [$($glyph),*].len()] = [$(Self::$state),*];
+
+            /// The word that Argo CD has for it.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$state => stringify!($state),)*
+                }
+            }
+
+            pub(crate) fn glyph(self) -> &'static str {
+                match self {
+                    $(Self::$state => $glyph,)*
+                }
+            }
+
+            pub(crate) fn class(self) -> &'static str {
+                match self {
+                    $(Self::$state => $class,)*
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = ();
+
+            fn from_str(text: &str) -> Result<Self, ()> {
+                Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(text)).ok_or(())
+            }
+        }
+    };
+}
+pub(crate) use states;
+
+states! {
+    /// Health of an application or a resource, what needs attention first.
+    Health {
+        /// It does not work.
+        Degraded = "▲", "bad";
+        /// It should be there and is not.
+        Missing = "◌", "warn";
+        /// It is on its way.
+        Progressing = "◐", "progress";
+        /// Nobody can say.
+        Unknown = "?", "still";
+        /// It was paused.
+        Suspended = "‖", "still";
+        /// It works.
+        Healthy = "●", "ok";
+    }
 }
 
-impl Health {
-    /// Every state, what needs attention first.
-    pub const ALL: [Self; 6] =
-        [Self::Degraded, Self::Missing, Self::Progressing, Self::Unknown, Self::Suspended, Self::Healthy];
-
-    /// The word that Argo CD has for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Degraded => "Degraded",
-            Self::Missing => "Missing",
-            Self::Progressing => "Progressing",
-            Self::Unknown => "Unknown",
-            Self::Suspended => "Suspended",
-            Self::Healthy => "Healthy",
-        }
-    }
-
-    pub(crate) fn glyph(self) -> &'static str {
-        match self {
-            Self::Degraded => "▲",
-            Self::Missing => "◌",
-            Self::Progressing => "◐",
-            Self::Unknown => "?",
-            Self::Suspended => "‖",
-            Self::Healthy => "●",
-        }
-    }
-
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Self::Degraded => "bad",
-            Self::Missing => "warn",
-            Self::Progressing => "progress",
-            Self::Unknown | Self::Suspended => "still",
-            Self::Healthy => "ok",
-        }
+states! {
+    /// Whether what runs is what Git says, what needs attention first.
+    SyncStatus {
+        /// It differs.
+        OutOfSync = "≠", "warn";
+        /// Nobody can say.
+        Unknown = "?", "still";
+        /// It is the same.
+        Synced = "✓", "ok";
     }
 }
 
@@ -70,63 +86,5 @@ impl From<PhaseHealth> for Health {
             PhaseHealth::Degraded => Self::Degraded,
             PhaseHealth::Unknown => Self::Unknown,
         }
-    }
-}
-
-impl FromStr for Health {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(text)).ok_or(())
-    }
-}
-
-/// Whether what runs is what Git says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SyncStatus {
-    /// It differs.
-    OutOfSync,
-    /// Nobody can say.
-    Unknown,
-    /// It is the same.
-    Synced,
-}
-
-impl SyncStatus {
-    /// Every state, what needs attention first.
-    pub const ALL: [Self; 3] = [Self::OutOfSync, Self::Unknown, Self::Synced];
-
-    /// The word that Argo CD has for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::OutOfSync => "OutOfSync",
-            Self::Unknown => "Unknown",
-            Self::Synced => "Synced",
-        }
-    }
-
-    pub(crate) fn glyph(self) -> &'static str {
-        match self {
-            Self::OutOfSync => "≠",
-            Self::Unknown => "?",
-            Self::Synced => "✓",
-        }
-    }
-
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Self::OutOfSync => "warn",
-            Self::Unknown => "still",
-            Self::Synced => "ok",
-        }
-    }
-}
-
-impl FromStr for SyncStatus {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|state| state.word().eq_ignore_ascii_case(text)).ok_or(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use stages_platform_store::{ApplicationName, Position, StoreError, View};
+use stages_platform_store::{ApplicationName, Position, RefusedReports, StoreError, View};
 use tokio::sync::watch;
 
 use crate::filter::Filter;
@@ -16,7 +16,7 @@ use crate::view::home::Home;
 use crate::view::listing::Listing;
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
-use crate::view::runtime::{Added, Refused, RuntimeRow};
+use crate::view::runtime::{Added, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
 
 /// The store did not answer: said on the page and in the log.
@@ -174,7 +174,7 @@ pub trait Fleet: Send + Sync + 'static {
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;
 
     /// What was not taken of which nobody knows whose it was: for admins.
-    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable>;
+    async fn refused_of_nobody(&self) -> Result<Vec<RefusedReports>, Unavailable>;
 
     /// Adds a runtime and makes its token, in the name of somebody.
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable>;

@@ -27,12 +27,12 @@ pub use view::application::{
     Transition,
 };
 pub use view::cluster::ClusterRow;
-pub use view::commit::{BroughtCommit, CommitFiles, MadeFrom};
-pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
+pub use view::commit::{BroughtCommit, CommitFiles};
+pub use view::deployment::{Deployment, ImageChange, Outcome};
 pub use view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 pub use view::listing::{Group, Listing};
 pub use view::matrix::{Matrix, MatrixRow};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};
-pub use view::runtime::{Added, Refused, RuntimeProblem, RuntimeRole, RuntimeRow};
+pub use view::runtime::{Added, RuntimeProblem, RuntimeRow};
 pub use view::shipping::{Shipping, Trend};
 pub use view::state::{Health, SyncStatus};

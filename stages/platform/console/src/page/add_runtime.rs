@@ -89,7 +89,7 @@ fn waits(runtime: &Installation, known: Option<&RuntimeRow>) -> Markup {
         .append_pair("argocd", &runtime.argo_cd)
         .finish();
     let address = with(&format!("/runtimes/add/{}", runtime.id()), &query);
-    let runs = |role: &str| heard.is_some_and(|row| row.roles.iter().any(|one| one.name == role));
+    let runs = |role: &str| heard.is_some_and(|row| row.roles.iter().any(|one| one.role == role));
     let version = heard.and_then(|row| row.version.as_deref()).map(|version| format!(", version {version}"));
     html! {
         section #progress data-wait=[(!reports).then_some(address)] {

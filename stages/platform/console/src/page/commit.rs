@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 use percent_encoding::utf8_percent_encode;
-use stages_platform_store::FileDiff;
+use stages_platform_store::{FileDiff, MadeFrom};
 
 use super::application::{Asked, Tab};
 use super::diff;
@@ -13,7 +13,7 @@ use super::pieces::{empty, first_line, person, plain, revision, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
-use crate::view::commit::{BroughtCommit, CommitFiles, MadeFrom};
+use crate::view::commit::{BroughtCommit, CommitFiles};
 
 /// Where that is shown; the timeline that it was opened from stays in the address.
 pub(crate) fn link(asked: &Asked, began: i64, revision: &str) -> String {
@@ -86,13 +86,12 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
 
 /// The commit of people that Argo CD made one from.
 pub(super) fn made_from(of: &MadeFrom) -> Markup {
-    let MadeFrom { repository, change } = of;
     html! {
         span.mute {
             "made from "
-            (revision(commit_link(repository, &change.revision).as_deref(), &change.revision))
-            " " (person(&change.author)) " "
-            bdi.message { (plain(first_line(&change.message))) }
+            (revision(commit_link(&of.repository, &of.revision).as_deref(), &of.revision))
+            " " (person(&of.author)) " "
+            bdi.message { (plain(first_line(&of.message))) }
         }
     }
 }
@@ -156,17 +155,14 @@ pub(crate) fn unknown(asked: &Asked, revision: &str) -> Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::application::Change;
 
     #[test]
     fn what_a_commit_was_made_from_is_named_with_whoever_wrote_it() {
         let of = |repository: &str, author: &str, message: &str| {
-            let change = Change {
-                revision: "4f2a91c0".repeat(5),
-                message: message.to_owned(),
-                author: author.to_owned(),
-            };
-            made_from(&MadeFrom { repository: repository.to_owned(), change }).into_string()
+            let [repository, author, message] = [repository, author, message].map(str::to_owned);
+            let revision = "4f2a91c0".repeat(5);
+            made_from(&MadeFrom { repository, revision, author, message, ..MadeFrom::default() })
+                .into_string()
         };
         let shown = of("https://github.com/team/mono.git", "Ada <ada@example.com>", "Raise <it>\n\nBecause.");
         let link = format!("https://github.com/team/mono/commit/{}", "4f2a91c0".repeat(5));

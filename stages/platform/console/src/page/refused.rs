@@ -2,10 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use stages_platform_store::RefusedReports;
 
 use super::pieces::{counted, glyph, number, prose};
-use crate::time::since;
-use crate::view::runtime::Refused;
+use crate::time::{moment, since};
 
 /// What was refused longer ago is counted, and no more than that.
 const LATELY: SignedDuration = SignedDuration::from_hours(24);
@@ -38,7 +38,7 @@ fn cure(reason: &str) -> &'static str {
 }
 
 /// How many were refused in all; more than a number where one was lately.
-pub(super) fn count(refused: &[Refused], now: Timestamp) -> Markup {
+pub(super) fn count(refused: &[RefusedReports], now: Timestamp) -> Markup {
     let all: u64 = refused.iter().map(|one| one.number).sum();
     html! {
         @if refused.iter().any(|one| is_late(one, now)) { span.warn { (number(all)) } } @else { span.mute { (number(all)) } }
@@ -46,14 +46,14 @@ pub(super) fn count(refused: &[Refused], now: Timestamp) -> Markup {
 }
 
 /// Each reason for which one was refused lately; nothing where none was.
-pub(super) fn lines(refused: &[Refused], now: Timestamp) -> Markup {
+pub(super) fn lines(refused: &[RefusedReports], now: Timestamp) -> Markup {
     html! {
         @for one in refused.iter().filter(|one| is_late(one, now)) {
             li {
                 (glyph("warn", "refused", "▲"))
                 div {
                     p { b { (counted(one.number, "request")) " not taken" } ": "
-                        (one.reason.replace('_', " ")) ", the last " (since(one.at, now)) }
+                        (one.reason.replace('_', " ")) ", the last " (since(moment(one.at), now)) }
                     p.cure { span.mute { "What to do: " } (prose(cure(&one.reason))) }
                 }
             }
@@ -61,8 +61,8 @@ pub(super) fn lines(refused: &[Refused], now: Timestamp) -> Markup {
     }
 }
 
-fn is_late(one: &Refused, now: Timestamp) -> bool {
-    now.duration_since(one.at) < LATELY
+fn is_late(one: &RefusedReports, now: Timestamp) -> bool {
+    now.duration_since(moment(one.at)) < LATELY
 }
 
 #[cfg(test)]
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn what_was_refused_lately_is_told_with_what_to_do_and_what_is_long_past_is_a_number() {
         let now: Timestamp = "2026-11-26T12:00:00Z".parse().unwrap();
-        let one = |reason: &str, number: u64, hours: i64| Refused {
+        let one = |reason: &str, number: u64, hours: i64| RefusedReports {
             reason: reason.to_owned(),
             number,
-            at: now - SignedDuration::from_hours(hours),
+            at: (now - SignedDuration::from_hours(hours)).as_millisecond(),
         };
         let lately = [one("too_large", 1, 2), one("quota", 7, 30)];
         assert_eq!(count(&lately, now).0, "<span class=\"warn\">8</span>");

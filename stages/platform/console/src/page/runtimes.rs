@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use stages_platform_store::runtime_id;
+use stages_platform_store::{HeardRole, RefusedReports, runtime_id};
 
 use super::link::with;
 use super::pieces::{empty, number, share};
 use super::shell::{Page, Section, find_bar};
 use super::{refused, runtime_problems};
-use crate::time::{ago, in_sentence, lasting, relative};
+use crate::time::{ago, in_sentence, lasting, moment, relative};
 use crate::view::cluster::ClusterRow;
-use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
+use crate::view::runtime::RuntimeRow;
 
 /// The role that does what people ask for.
 const APP_PROXY: &str = "app-proxy";
@@ -19,7 +19,7 @@ const APP_PROXY: &str = "app-proxy";
 pub(crate) fn page(
     runtimes: &[RuntimeRow],
     clusters: &[ClusterRow],
-    refused_of_nobody: Option<&[Refused]>,
+    refused_of_nobody: Option<&[RefusedReports]>,
     now: Timestamp,
 ) -> Page {
     let body = if runtimes.is_empty() {
@@ -89,9 +89,9 @@ pub(crate) fn lines(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
 
 /// Each role of a runtime that says that it lives, with its version.
 fn roles(runtime: &RuntimeRow, now: Timestamp) -> String {
-    let one = |role: &RuntimeRole| {
-        let version = role.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-        format!("{}{version}, heard of {}", role.name, in_sentence(&ago(role.heard, now)))
+    let one = |HeardRole { role, version, at }: &HeardRole| {
+        let told = [&**role, version].join(" ");
+        format!("{}, heard of {}", told.trim_end(), in_sentence(&ago(moment(*at), now)))
     };
     runtime.roles.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -124,7 +124,7 @@ fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
 fn all(
     runtimes: &[RuntimeRow],
     clusters: &[ClusterRow],
-    refused_of_nobody: Option<&[Refused]>,
+    refused_of_nobody: Option<&[RefusedReports]>,
     now: Timestamp,
 ) -> Markup {
     html! {
@@ -142,7 +142,7 @@ fn all(
                         tr data-key={"runtime/" (one.name)} data-row {
                             td.what { a href=(of(one)) { (one.name) } @if runtime_id(&one.name) != one.name { " " small.mute { "id " code { (runtime_id(&one.name)) } } } }
                             td.narrow-away title=(roles(one, now)) { code { (one.version.as_deref().unwrap_or("not said yet")) }
-                                small.mute { " " (one.roles.iter().map(|role| &*role.name).collect::<Vec<_>>().join(", ")) } }
+                                small.mute { " " (one.roles.iter().map(|one| &*one.role).collect::<Vec<_>>().join(", ")) } }
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
                             td.number { (freshness(one, now))

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use stages_platform_store::{CommitOf, SourceChange};
 
 use super::application::{Asked, DAY, LONGEST, Tab};
 use super::commit;
@@ -9,7 +10,7 @@ use super::pieces::{author, change, empty, first_line, health, outcome, people, 
 use super::provider::commit_link;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Transition};
-use crate::view::deployment::{Brought, Commit, Deployment, Outcome};
+use crate::view::deployment::{Deployment, Outcome};
 
 /// Commits of a source that are not folded.
 const SHOWN: usize = 3;
@@ -103,15 +104,15 @@ fn images(deployment: &Deployment) -> Markup {
 }
 
 /// The commits that a deployment brought, of each source of its application.
-fn brought(asked: &Asked, sources: &[Brought], at: Timestamp) -> Markup {
+fn brought(asked: &Asked, sources: &[SourceChange], at: Timestamp) -> Markup {
     html! {
         @for (index, source) in sources.iter().enumerate() {
             @let fold = format!("{}/{index}", at.as_millisecond());
             @let (shown, folded) = source.commits.split_at(source.commits.len().min(SHOWN));
             p.mute {
                 @if sources.len() > 1 { code.faint { (source.repository) } ": " }
-                @if source.unknown.is_empty() { (said(source)) }
-                @else { span.warn { "Which commits changed it is not known: " } (source.unknown) }
+                @if source.error.is_empty() { (said(source)) }
+                @else { span.warn { "Which commits changed it is not known: " } (source.error) }
             }
             (commits(asked, source, shown, &fold, at))
             @if !folded.is_empty() {
@@ -124,7 +125,7 @@ fn brought(asked: &Asked, sources: &[Brought], at: Timestamp) -> Markup {
     }
 }
 
-fn said(source: &Brought) -> String {
+fn said(source: &SourceChange) -> String {
     match source.commits.len() {
         0 => "No commit is known that changed it".to_owned(),
         _ if source.none_is_new => "No new commit changed it; the last that did is".to_owned(),
@@ -134,22 +135,22 @@ fn said(source: &Brought) -> String {
     }
 }
 
-fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: Timestamp) -> Markup {
+fn commits(asked: &Asked, source: &SourceChange, commits: &[CommitOf], fold: &str, at: Timestamp) -> Markup {
     html! {
         ul.commits { @for one in commits {
-            @let Commit { change: of, made_from, paths, more_paths } = one;
+            @let CommitOf { revision, author, message, made_from, paths, more_paths, .. } = one;
             @let files = (paths.len() as u64).saturating_add(*more_paths);
             li {
-                @match commit_link(&source.repository, &of.revision) {
-                    Some(link) => a href=(link) rel="noreferrer" title=(of.revision) { code { (short(&of.revision)) } },
-                    None => code.faint title=(of.revision) { (short(&of.revision)) },
+                @match commit_link(&source.repository, revision) {
+                    Some(link) => a href=(link) rel="noreferrer" title=(revision) { code { (short(revision)) } },
+                    None => code.faint title=(revision) { (short(revision)) },
                 }
-                " " (person(&of.author)) " "
-                bdi.message { (plain(first_line(&of.message))) }
+                " " (person(author)) " "
+                bdi.message { (plain(first_line(message))) }
                 @if let Some(of) = made_from { " " (commit::made_from(of)) }
                 @if files > 0 {
-                    " " a.what href=(commit::link(asked, at.as_millisecond(), &of.revision)) { "What it changed" span.hidden { " in " (short(&of.revision)) } }
-                    details data-fold={(fold) "/" (of.revision)} {
+                    " " a.what href=(commit::link(asked, at.as_millisecond(), revision)) { "What it changed" span.hidden { " in " (short(revision)) } }
+                    details data-fold={(fold) "/" (revision)} {
                         summary { (files) @if files == 1 { " file" } @else { " files" } }
                         ul { @for path in paths { li { code { (path) } } }
                             @if *more_paths > 0 { li.mute { "and " (more_paths) " more" } } }

@@ -49,7 +49,7 @@ pub(super) async fn read(
         store.changes_between(number, between).await?.into_iter().collect();
     let deployment = |row: FleetDeployment| {
         let brought = brought.remove(&row.started_at).unwrap_or_default();
-        Deployment { brought: brought.into_iter().map(rows::brought).collect(), ..rows::deployment(row) }
+        Deployment { brought, ..rows::deployment(row) }
     };
     let deployments: Vec<Deployment> = deployed.into_iter().map(deployment).collect();
     let drifted = store.drifts_between(number, between).await?;

@@ -2,7 +2,6 @@
 
 use stages_platform_store::{ApplicationName, CommitOf, SourceChange, Store, StoreError, View};
 
-use super::rows;
 use crate::view::application::Change;
 use crate::view::commit::{BroughtCommit, CommitFiles};
 
@@ -29,7 +28,7 @@ fn of(sources: Vec<SourceChange>, revision: &str) -> Option<BroughtCommit> {
         let CommitOf { revision, author, message, made_from, mut paths, more_paths, diffs, .. } = one;
         let of = found.get_or_insert_with(|| BroughtCommit {
             change: Change { revision, message, author },
-            made_from: made_from.map(rows::made_from),
+            made_from,
             sources: Vec::new(),
             newer,
             older,
@@ -70,7 +69,7 @@ mod tests {
         ];
         let found = of(sources.clone(), "b").unwrap();
         assert_eq!((found.newer.as_deref(), found.older.as_deref()), (Some("c"), Some("a")));
-        assert_eq!(found.made_from.unwrap().change.revision, "dry");
+        assert_eq!(found.made_from.unwrap().revision, "dry");
         let files = |files: &CommitFiles| (files.diffs.len(), files.paths.clone(), files.more_paths);
         let files: Vec<_> = found.sources.iter().map(files).collect();
         assert_eq!(files, [(2, vec!["z".to_owned()], 2), (1, Vec::new(), 2)]);

@@ -19,7 +19,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    ApplicationName, By, ChangedNames, MATRIX_CELLS, Position, Sequence, Store, StoreError, View,
+    ApplicationName, By, ChangedNames, MATRIX_CELLS, Position, RefusedReports, Sequence, Store, StoreError,
+    View,
 };
 use tokio::sync::watch;
 
@@ -36,7 +37,7 @@ use crate::view::home::{Activity, Home};
 use crate::view::listing::{Group, Listing};
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
-use crate::view::runtime::{Added, Refused, RuntimeRow};
+use crate::view::runtime::{Added, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
 
 /// Rows of the pages that have no further ones.
@@ -207,9 +208,8 @@ impl Fleet for SeenFleet {
         Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
     }
 
-    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable> {
-        let all = self.store.refused_of_nobody().await?;
-        Ok(all.into_iter().map(rows::refused).collect())
+    async fn refused_of_nobody(&self) -> Result<Vec<RefusedReports>, Unavailable> {
+        Ok(self.store.refused_of_nobody().await?)
     }
 
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable> {

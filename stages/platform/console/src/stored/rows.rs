@@ -2,17 +2,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
-    CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole, ListedApplication,
-    RefusedReports, ResourceName, SILENT, SourceChange, group_of, version,
+    FleetCluster, FleetDeployment, FleetRuntime, FoundResource, ListedApplication, ResourceName, SILENT,
+    group_of, version,
 };
 
 pub(super) use crate::time::moment;
 use crate::view::application::{ApplicationRow, Change};
 use crate::view::cluster::ClusterRow;
-use crate::view::commit::MadeFrom;
-use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
+use crate::view::deployment::{Deployment, ImageChange, Outcome};
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
-use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
+use crate::view::runtime::RuntimeRow;
 use crate::view::state::{Health, SyncStatus};
 
 pub(super) fn health(word: &str) -> Health {
@@ -77,27 +76,6 @@ pub(super) fn deployment(row: FleetDeployment) -> Deployment {
     }
 }
 
-pub(super) fn brought(source: SourceChange) -> Brought {
-    let commit = |one: CommitOf| Commit {
-        change: Change { revision: one.revision, message: one.message, author: one.author },
-        made_from: one.made_from.map(made_from),
-        paths: one.paths,
-        more_paths: one.more_paths,
-    };
-    Brought {
-        repository: source.repository,
-        commits: source.commits.into_iter().map(commit).collect(),
-        more: source.more,
-        none_is_new: source.none_is_new,
-        unknown: source.error,
-    }
-}
-
-pub(super) fn made_from(of: stages_platform_store::MadeFrom) -> MadeFrom {
-    let change = Change { revision: of.revision, message: of.message, author: of.author };
-    MadeFrom { repository: of.repository, change }
-}
-
 pub(super) fn key(name: &ResourceName) -> ResourceKey {
     ResourceKey {
         group: group_of(&name.api_version).to_owned(),
@@ -131,41 +109,23 @@ pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
 }
 
 pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
-    let roles: Vec<RuntimeRole> = row.roles.into_iter().map(role).collect();
-    let said = Some(row.version).filter(|version| !version.is_empty());
-    let reporter = roles.iter().find(|role| role.name == "reporter");
+    let reporter = row.roles.iter().find(|role| role.role == "reporter").map(|role| role.version.clone());
     RuntimeRow {
         name: row.name,
-        version: said.or_else(|| reporter.and_then(|role| role.version.clone())),
+        version: [Some(row.version), reporter].into_iter().flatten().find(|version| !version.is_empty()),
         applications: row.applications,
         healthy: row.healthy,
         heard: row.heard_at.map(moment),
         last_report: row.reported_at.map(moment),
         lag: row.lag.and_then(|lag| u64::try_from(lag).ok()),
         silent: silent(row.heard_at, now).is_some(),
-        refused: row.refused.into_iter().map(refused).collect(),
+        refused: row.refused,
         problems: super::problems::read(&row.problems),
-        roles,
+        roles: row.roles,
     }
 }
 
-fn role(row: HeardRole) -> RuntimeRole {
-    let version = Some(row.version).filter(|version| !version.is_empty());
-    RuntimeRole { name: row.role, version, heard: moment(row.at) }
-}
-
-pub(super) fn refused(row: RefusedReports) -> Refused {
-    Refused { reason: row.reason, number: row.number, at: moment(row.at) }
-}
-
-pub(super) fn cluster(row: FleetCluster, runtimes: &[RuntimeRow]) -> ClusterRow {
-    ClusterRow {
-        silent: runtimes.iter().any(|one| one.silent && one.name == row.runtime),
-        runtime: row.runtime,
-        name: row.name,
-        applications: row.applications,
-        healthy: row.healthy,
-        unwell: row.unwell,
-        out_of_sync: row.out_of_sync,
-    }
+pub(super) fn cluster(cluster: FleetCluster, runtimes: &[RuntimeRow]) -> ClusterRow {
+    let silent = runtimes.iter().any(|one| one.silent && one.name == cluster.runtime);
+    ClusterRow { cluster, silent }
 }

@@ -1,6 +1,6 @@
 //! A commit that a deployment brought, with what it changed in the files of its application.
 
-use stages_platform_store::FileDiff;
+use stages_platform_store::{FileDiff, MadeFrom};
 
 use super::application::Change;
 
@@ -17,15 +17,6 @@ pub struct BroughtCommit {
     pub newer: Option<String>,
     /// The one before it.
     pub older: Option<String>,
-}
-
-/// A commit of people that Argo CD made another one from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MadeFrom {
-    /// The address of its repository, as it was reported.
-    pub repository: String,
-    /// The commit.
-    pub change: Change,
 }
 
 /// Files of one source of an application.

@@ -1,10 +1,9 @@
 //! A deployment: an operation of Argo CD, with its commit, its people and what it changed.
 
 use jiff::Timestamp;
-use stages_platform_store::ApplicationName;
+use stages_platform_store::{ApplicationName, SourceChange};
 
 use super::application::Change;
-use super::commit::MadeFrom;
 use super::state::states;
 
 states! {
@@ -50,33 +49,5 @@ pub struct Deployment {
     /// What Argo CD said of its end.
     pub message: String,
     /// The commits that it brought, by source, where they are known.
-    pub brought: Vec<Brought>,
-}
-
-/// What a deployment brought of one source of its application.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Brought {
-    /// The address of the repository, as it was reported.
-    pub repository: String,
-    /// The commits that changed the application, the newest first.
-    pub commits: Vec<Commit>,
-    /// There are more than are known.
-    pub more: bool,
-    /// None of them is new: it went back, or stayed where it was.
-    pub none_is_new: bool,
-    /// Why they are not known; empty where they are.
-    pub unknown: String,
-}
-
-/// A commit that changed an application.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Commit {
-    /// The commit.
-    pub change: Change,
-    /// What Argo CD made it from, where it did.
-    pub made_from: Option<MadeFrom>,
-    /// The paths of the application that it changed, as far as they are known.
-    pub paths: Vec<String>,
-    /// How many more there are.
-    pub more_paths: u64,
+    pub brought: Vec<SourceChange>,
 }

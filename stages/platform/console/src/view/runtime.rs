@@ -1,6 +1,7 @@
 //! A runtime, and one that was just added.
 
 use jiff::Timestamp;
+use stages_platform_store::{HeardRole, RefusedReports};
 
 /// A runtime.
 #[derive(Debug, Clone)]
@@ -22,33 +23,11 @@ pub struct RuntimeRow {
     /// Its reporter has been silent for twenty minutes.
     pub silent: bool,
     /// Its roles that say of themselves that they live.
-    pub roles: Vec<RuntimeRole>,
+    pub roles: Vec<HeardRole>,
     /// What of its requests was not taken, the most often first.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedReports>,
     /// What it last said is wrong with it.
     pub problems: Vec<RuntimeProblem>,
-}
-
-/// A role of a runtime.
-#[derive(Debug, Clone)]
-pub struct RuntimeRole {
-    /// Its name.
-    pub name: String,
-    /// The version that it runs, once it said so.
-    pub version: Option<String>,
-    /// When it was last heard of.
-    pub heard: Timestamp,
-}
-
-/// Requests that were not taken.
-#[derive(Debug, Clone)]
-pub struct Refused {
-    /// Why, such as `too_large`.
-    pub reason: String,
-    /// How many there were.
-    pub number: u64,
-    /// When the last was.
-    pub at: Timestamp,
 }
 
 /// Something that a runtime says is wrong with it.

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Activity, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
-    DriftedResource, Filter, Fleet, Fleets, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
-    Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
+    Activity, ApplicationRow, BroughtCommit, Change, CommitFiles, Deployment, DriftedResource, Filter, Fleet,
+    Fleets, Health, ImageChange, Life, ManifestSource, Mover, Outcome, Resource, ResourceKey, RuntimeProblem,
+    Said, Span, SyncStatus, Window,
 };
-use stages_platform_store::{ApplicationName, FileDiff, GroupBy, Pods, Shipped, Term, View};
+use stages_platform_store::{
+    ApplicationName, CommitOf, FileDiff, GroupBy, Pods, RefusedReports, Shipped, SourceChange, Term, View,
+};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -190,28 +192,28 @@ impl Sample {
     }
 
     /// Of the newest deployment two sources, of the one before a return, of the first nothing.
-    fn brought(&self, index: usize) -> Vec<Brought> {
-        let commit = |seed: usize| Commit {
-            change: self.change(seed),
-            made_from: None,
-            paths: (0..seed % 4).map(|file| self.text(format!("apps/payments/{file}/values.yaml"))).collect(),
-            more_paths: if seed == 7 { 40 } else { 0 },
+    fn brought(&self, index: usize) -> Vec<SourceChange> {
+        let commit = |seed: usize| {
+            let Change { revision, message, author } = self.change(seed);
+            let path = |file: usize| self.text(format!("apps/payments/{file}/values.yaml"));
+            let (paths, more_paths) = ((0..seed % 4).map(path).collect(), if seed == 7 { 40 } else { 0 });
+            CommitOf { revision, message, author, paths, more_paths, ..CommitOf::default() }
         };
-        let source = |commits: Vec<Commit>| Brought {
+        let source = |commits: Vec<CommitOf>| SourceChange {
             repository: self.text("https://github.com/example/shop.git"),
             commits,
-            ..Brought::default()
+            ..SourceChange::default()
         };
         match index {
             0 => Vec::new(),
             1 => vec![source(vec![commit(1)])],
-            2 => vec![Brought { none_is_new: true, ..source(vec![commit(0)]) }],
+            2 => vec![SourceChange { none_is_new: true, ..source(vec![commit(0)]) }],
             _ => vec![
-                Brought { more: true, ..source((3..10).map(commit).collect()) },
-                Brought {
-                    unknown: self.text("git.example.com does not answer as a Git server does"),
+                SourceChange { more: true, ..source((3..10).map(commit).collect()) },
+                SourceChange {
+                    error: self.text("git.example.com does not answer as a Git server does"),
                     repository: self.text("https://git.example.com/values"),
-                    ..Brought::default()
+                    ..SourceChange::default()
                 },
             ],
         }
@@ -318,9 +320,9 @@ impl Sample {
         }
     }
 
-    fn refused(&self, reason: &str, number: u64) -> Refused {
-        let at = Timestamp::now() - SignedDuration::from_mins(4);
-        Refused { reason: self.text(reason), number, at }
+    fn refused(&self, reason: &str, number: u64) -> RefusedReports {
+        let at = (Timestamp::now() - SignedDuration::from_mins(4)).as_millisecond();
+        RefusedReports { reason: self.text(reason), number, at }
     }
 
     fn problems(&self) -> Vec<RuntimeProblem> {

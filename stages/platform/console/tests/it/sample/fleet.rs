@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, Added, Application, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow, Day, Deployment,
-    Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Problem, Refused, ResourceKey,
-    ResourceRow, RuntimeRow, Said, Shipping, Side, Steps, Subject, Transition, Trend, Unavailable, Window,
+    Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Problem, ResourceKey, ResourceRow,
+    RuntimeRow, Said, Shipping, Side, Steps, Subject, Transition, Trend, Unavailable, Window,
 };
-use stages_platform_store::{ApplicationName, Figures, Position};
+use stages_platform_store::{ApplicationName, Figures, FleetCluster, Position, RefusedReports};
 
 use super::Sample;
 
@@ -231,14 +231,10 @@ impl Fleet for Sample {
     }
 
     async fn clusters(&self) -> Result<Vec<ClusterRow>, Unavailable> {
-        let of = |(runtime, name, unwell, out_of_sync, silent): (&str, &str, u64, u64, bool)| ClusterRow {
-            runtime: self.text(runtime),
-            name: self.text(name),
-            applications: 214,
-            healthy: 214 - unwell,
-            unwell,
-            out_of_sync,
-            silent,
+        let of = |(runtime, name, unwell, out_of_sync, silent): (&str, &str, u64, u64, bool)| {
+            let (runtime, name, healthy) = (self.text(runtime), self.text(name), 214 - unwell);
+            let cluster = FleetCluster { runtime, name, applications: 214, healthy, unwell, out_of_sync };
+            ClusterRow { cluster, silent }
         };
         let all = [
             ("eu-1", "https://10.0.0.1:6443", 3, 1, false),
@@ -270,7 +266,7 @@ impl Fleet for Sample {
             .into())
     }
 
-    async fn refused_of_nobody(&self) -> Result<Vec<Refused>, Unavailable> {
+    async fn refused_of_nobody(&self) -> Result<Vec<RefusedReports>, Unavailable> {
         Ok(if self.empty { Vec::new() } else { vec![self.refused("unauthorized", 1_204)] })
     }
 

@@ -108,19 +108,7 @@ impl Dispatcher {
     }
 
     /// Changes something, for a caller who may, and records it.
-    pub(crate) async fn act<T: Send + 'static>(
-        &self,
-        caller: &Caller,
-        invocation: Invocation,
-        doing: impl Future<Output = Result<T, ActError>> + Send + 'static,
-    ) -> Result<T, ActError> {
-        // The future is boxed because it is held while the caller is authorized.
-        let doing = Box::pin(doing);
-        self.act_as(caller, invocation, |_| doing).await
-    }
-
-    /// As [`Self::act`], of what depends on the account.
-    pub(crate) async fn act_as<T: Send + 'static, Doing>(
+    pub(crate) async fn act<T: Send + 'static, Doing>(
         &self,
         caller: &Caller,
         invocation: Invocation,

@@ -158,60 +158,23 @@ async fn entities(
         };
         let since = Arg::IntOrNull(added.map(|added| added.at));
         let gone = Arg::IntOrNull(added.map(|added| added.said.deleted.into()));
-        let owner = Arg::TextOrNull(*owner);
-        let era = Arg::Int(newest.era);
-        let state = [
-            numbered.of(*current),
-            numbered.of(*latest),
-            Arg::Bytes(content),
-            Arg::Text(&newest.uid),
-            Arg::IntOrNull(newest.version),
-            Arg::IntOrNull(newest.created_at),
-            Arg::Int(newest.at),
-            Arg::BytesOrNull(*held_key),
-        ];
-        let [current, latest, content, uid, version, created_at, at, key] = state;
+        let (id, owner, key) = (Arg::Int(id), Arg::TextOrNull(*owner), Arg::BytesOrNull(*held_key));
+        let (current, latest, content) = (numbered.of(*current), numbered.of(*latest), Arg::Bytes(content));
+        let (uid, version, at) =
+            (Arg::Text(&newest.uid), Arg::IntOrNull(newest.version), Arg::Int(newest.at));
+        let (created_at, era) = (Arg::IntOrNull(newest.created_at), Arg::Int(newest.era));
         if !*is_new {
-            let moved = [
-                Arg::Int(id),
-                current,
-                latest,
-                content,
-                uid,
-                version,
-                created_at,
-                at,
-                key,
-                since,
-                gone,
-                owner,
-                era,
-            ];
-            changed.push(moved);
+            changed.push([
+                id, current, latest, content, uid, version, created_at, at, key, since, gone, owner, era,
+            ]);
             continue;
         }
-        let application = known.applications.get(entity.application).and_then(|application| application.id);
-        let [api_version, kind, namespace, name] = names(entity.resource);
+        let part_of = known.applications.get(entity.application).and_then(|application| application.id);
+        let (part_of, listing) = (Arg::IntOrNull(part_of), Arg::Bytes(listing));
+        let [api, kind, namespace, name] = names(entity.resource);
         new.push([
-            Arg::Int(id),
-            Arg::IntOrNull(application),
-            api_version,
-            kind,
-            namespace,
-            name,
-            Arg::Bytes(listing),
-            current,
-            latest,
-            content,
-            uid,
-            version,
-            created_at,
-            at,
-            key,
-            since,
-            gone,
-            owner,
-            era,
+            id, part_of, api, kind, namespace, name, listing, current, latest, content, uid, version,
+            created_at, at, key, since, gone, owner, era,
         ]);
     }
     with_rows(connection, NEW_ENTITIES, &new).await?;

@@ -2,7 +2,7 @@
 
 use async_graphql::{Context, Object, Result};
 
-use super::act;
+use super::{act, act_as};
 use crate::account::Account;
 use crate::dispatcher::Invocation;
 use crate::error::ActError;
@@ -53,12 +53,11 @@ async fn commit(
     (integration, repo): (String, String),
     change: CommitRequest,
 ) -> Result<Commit> {
-    let (services, caller) = (services(context)?, caller(context)?);
     let invocation = Invocation::new(operation, Subject::default())
         .of(format!("Git integration {integration} repository {repo}"));
-    let files = services.files.clone();
+    let files = services(context)?.files.clone();
     let doing = move |who: Account| async move { files.commit(&who, (&integration, &repo), change).await };
-    services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+    act_as(context, invocation, doing).await
 }
 
 #[Object]
@@ -116,8 +115,7 @@ impl GitMutation {
         let Registration { integration: name, user, username, token } =
             args.read().map_err(|error| error.graphql())?;
         let (integration, invocation) = registering(context, Operation::REGISTER_GIT, &name).await?;
-        let (services, caller) = (services(context)?, caller(context)?);
-        let git = services.git.clone();
+        let git = services(context)?.git.clone();
         let doing = move |who: Account| async move {
             if user.is_some_and(|user| user != who.name) {
                 let why = "a token is registered by whom it is of: leave userId out";
@@ -126,19 +124,18 @@ impl GitMutation {
             git.register(&name, &integration, &who, (username.as_deref(), &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+        act_as(context, invocation, doing).await
     }
 
     /// Begins to register a token of the runtime's OAuth application at GitHub: whoever asks opens the address, and consents there.
     async fn begin_git_auth(&self, context: &Context<'_>, name: Option<String>) -> Result<GitAuth> {
         let name = or_default(name);
         let (integration, invocation) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
-        let (services, caller) = (services(context)?, caller(context)?);
-        let oauth = services.oauth.clone();
+        let oauth = services(context)?.oauth.clone();
         let doing = move |who: Account| async move {
             Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
         };
-        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+        act_as(context, invocation, doing).await
     }
 
     /// Registers that token, with the line that the browser shows since.
@@ -150,14 +147,14 @@ impl GitMutation {
         let FinishGitAuthArgs { name, line } = args;
         let name = or_default(name);
         let (integration, invocation) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
-        let (services, caller) = (services(context)?, caller(context)?);
+        let services = services(context)?;
         let (git, oauth) = (services.git.clone(), services.oauth.clone());
         let doing = move |who: Account| async move {
             let token = oauth.finish(&who, (&name, &integration), &line).await?;
             git.register(&name, &integration, &who, (None, &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+        act_as(context, invocation, doing).await
     }
 
     /// Forgets the Git token of whoever asks.
@@ -166,13 +163,13 @@ impl GitMutation {
         context: &Context<'_>,
         name: Option<String>,
     ) -> Result<GitIntegration> {
-        let (services, caller, name) = (services(context)?, caller(context)?, or_default(name));
-        let (git, invocation) = (services.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
+        let (git, name) = (services(context)?.git.clone(), or_default(name));
+        let invocation = of_git(Operation::DEREGISTER_GIT, &name);
         let doing = move |who: Account| async move {
             git.deregister(&name, &who).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
-        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+        act_as(context, invocation, doing).await
     }
 
     /// Keeps the Git token that Argo CD reads repositories with, once its provider says that it may enough.
@@ -208,13 +205,12 @@ impl GitMutation {
         context: &Context<'_>,
         args: CreatePullRequestArgs,
     ) -> Result<PullRequest> {
-        let (services, caller) = (services(context)?, caller(context)?);
         let (integration, repo) = (or_default(args.integration_name.clone()), args.repo.clone());
         let place = format!("Git integration {integration} repository {repo} branch {}", args.head);
         let invocation = Invocation::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
-        let (files, wanted) = (services.files.clone(), args.wanted());
+        let (files, wanted) = (services(context)?.files.clone(), args.wanted());
         let doing =
             move |who: Account| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
-        services.dispatcher.act_as(caller, invocation, doing).await.map_err(|error| error.graphql())
+        act_as(context, invocation, doing).await
     }
 }

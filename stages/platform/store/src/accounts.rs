@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::audit::By;
+use crate::columns::{Column, Columns, from_columns};
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
@@ -40,6 +41,8 @@ pub struct Account {
     pub role: Role,
 }
 
+from_columns! { Account { name, password, role } }
+
 /// What a one-time link is good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
@@ -64,10 +67,12 @@ impl Role {
     pub fn named(name: &str) -> Option<Self> {
         [Self::Admin, Self::Member].into_iter().find(|role| role.name() == name)
     }
+}
 
-    /// As it is kept: whatever is not known may least.
-    pub(crate) fn of(name: &str) -> Self {
-        Self::named(name).unwrap_or(Self::Member)
+/// As it is kept: whatever is not known may least.
+impl Column for Role {
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        Ok(Self::named(&columns.value::<String>()?).unwrap_or(Self::Member))
     }
 }
 
@@ -86,11 +91,7 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn account(&self, name: &str) -> Result<Option<Account>, StoreError> {
         let sql = "SELECT name, password, role FROM users WHERE name = $1 AND disabled = 0";
-        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
-        let account = |row: crate::connection::Row| {
-            Ok(Account { name: row.text(0)?, password: row.text(1)?, role: Role::of(&row.text(2)?) })
-        };
-        row.map(account).transpose()
+        self.read().await?.one(sql, &[Arg::Text(name)]).await
     }
 
     /// Keeps a one-time link that makes the first account, and forgets any before it.
@@ -112,11 +113,9 @@ impl Store {
     pub async fn link(&self, link: [u8; 32], now: Millis) -> Result<Option<Link>, StoreError> {
         let sql = "SELECT u.name FROM links l LEFT JOIN users u ON u.id = l.user_id \
                    WHERE l.digest = $1 AND l.until > $2 AND COALESCE(u.disabled, 0) = 0";
-        let row = self.read().await?.row(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?;
-        let whose = |row: crate::connection::Row| {
-            Ok(row.text_or_null(0)?.map_or(Link::FirstAccount, Link::PasswordOf))
-        };
-        row.map(whose).transpose()
+        let whose =
+            self.read().await?.one::<Option<String>>(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?;
+        Ok(whose.map(|whose| whose.map_or(Link::FirstAccount, Link::PasswordOf)))
     }
 
     /// Adds somebody who has no password yet, with a one-time link to set one; `false`: somebody has that name.

@@ -1,5 +1,6 @@
 //! Rows as the values that they stand for: a statement names its columns in the order of a value's fields.
 
+use pipeline_core::SecretString;
 use sqlx::SqlSafeStr;
 
 use crate::connection::{Arg, Connection, Row};
@@ -82,6 +83,12 @@ impl Column for bool {
 impl Column for u64 {
     fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
         Ok(Self::try_from(columns.value::<i64>()?).unwrap_or_default())
+    }
+}
+
+impl Column for SecretString {
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        columns.value::<String>().map(Self::from)
     }
 }
 

@@ -153,8 +153,7 @@ impl Store {
         let sql = "SELECT name, admin_by FROM users WHERE admin_by <> '' AND admin_by <> $1";
         let by = By { who: "platform".to_owned(), how: "settings" };
         let mut all = Vec::new();
-        for row in self.read().await?.rows(sql, &[Arg::Text(issuer)]).await? {
-            let (name, other) = (row.text(0)?, row.text(1)?);
+        for (name, other) in self.read().await?.all::<(String, String)>(sql, &[Arg::Text(issuer)]).await? {
             all.push(Statement::may(NO_ADMIN, [(&*name).into(), (&*other).into()]));
             all.push(by.did("user.member", &format!("{name}: no group of {other} makes an admin"), now));
         }
@@ -181,8 +180,8 @@ impl Store {
                    (SELECT u.id FROM users u JOIN identities i ON i.user_id = u.id WHERE i.issuer = $1 AND u.password = '')";
         let own = |team: &String| Statement::may(own, [issuer.into(), (&**team).into()]);
         let mut all: Vec<Statement> = teams.iter().map(own).collect();
-        for row in self.read().await?.rows(sql, &[]).await? {
-            let (name, team, given_by) = (row.text(0)?, row.text(1)?, row.text(2)?);
+        for (name, (team, given_by)) in self.read().await?.all::<(String, (String, String))>(sql, &[]).await?
+        {
             if given_by == issuer && teams.contains(&team) {
                 continue;
             }
@@ -245,13 +244,12 @@ impl Store {
     ) -> Result<Vec<Statement>, StoreError> {
         let (by, issuer) = (By { who: name.to_owned(), how: HOW }, &*identity.issuer);
         let sql = "SELECT role FROM users WHERE name = $1";
-        let role: Option<String> = self.read().await?.one(sql, &[Arg::Text(name)]).await?;
-        let role = role.unwrap_or_default();
+        let role: Option<Role> = self.read().await?.one(sql, &[Arg::Text(name)]).await?;
         let changed = |sql, act, said: String| {
             vec![Statement::must(sql, [name.into(), issuer.into()]), by.did(act, &said, now)]
         };
         Ok(match group {
-            Some(group) if Role::of(&role) != Role::Admin => {
+            Some(group) if role != Some(Role::Admin) => {
                 changed(MAKE_ADMIN, "user.admin", format!("{name}: by the group {group} of {issuer}"))
             }
             None if self.is_admin_by(name, issuer).await? => changed(

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use pipeline_core::{ExposeSecret as _, SecretString};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 
 use crate::audit::By;
-use crate::connection::{Arg, Row};
+use crate::columns::{Column, Columns, from_columns};
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::secret;
@@ -57,6 +56,16 @@ pub struct KnownKey {
     pub scope: Scope,
     /// When it ends.
     pub until: Millis,
+}
+
+from_columns! { Key { id, owner, name, prefix, scope, created_at, until } }
+from_columns! { KnownKey { id, owner, scope, until } }
+
+/// As it is kept: whatever is not known is good for the least.
+impl Column for Scope {
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        Ok(Self::of(&columns.value::<String>()?).unwrap_or(Self::Read))
+    }
 }
 
 impl Scope {
@@ -140,19 +149,9 @@ impl Store {
     pub async fn keys(&self, owner: Option<&str>) -> Result<Vec<Key>, StoreError> {
         let sql = "SELECT k.id, u.name, k.name, k.prefix, k.scope, k.created_at, k.until FROM keys k \
                    JOIN users u ON u.id = k.user_id WHERE $1 = '' OR u.name = $1 ORDER BY k.id";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(owner.unwrap_or(""))]).await?;
-        let one = |row: Row| {
-            Ok(Key {
-                id: row.int(0)?,
-                owner: row.text(1)?,
-                name: row.text(2)?,
-                prefix: format!("{MARK}{}", row.text(3)?),
-                scope: Scope::of(&row.text(4)?).unwrap_or(Scope::Read),
-                created_at: row.int(5)?,
-                until: row.int(6)?,
-            })
-        };
-        rows.into_iter().map(one).collect()
+        let mut keys: Vec<Key> = self.read().await?.all(sql, &[Arg::Text(owner.unwrap_or(""))]).await?;
+        keys.iter_mut().for_each(|key| key.prefix.insert_str(0, MARK));
+        Ok(keys)
     }
 
     /// Takes a key back and whatever was made with it, one's own or, with `of_anyone`, anybody's; `false`: there is none.
@@ -179,14 +178,9 @@ impl Store {
     pub async fn key(&self, token: &SecretString, now: Millis) -> Result<Option<KnownKey>, StoreError> {
         let token = token.expose_secret();
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
-        let sql = "SELECT u.name, k.scope, k.hash, k.until, k.id FROM keys k JOIN users u ON u.id = k.user_id \
+        let sql = "SELECT k.id, u.name, k.scope, k.until, k.hash FROM keys k JOIN users u ON u.id = k.user_id \
                    WHERE k.prefix = $1 AND k.until > $2 AND u.disabled = 0";
-        let row = self.look_up().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
-        let Some(row) = row else { return Ok(None) };
-        if !bool::from(row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..])) {
-            return Ok(None);
-        }
-        let scope = Scope::of(&row.text(1)?).unwrap_or(Scope::Read);
-        Ok(Some(KnownKey { id: row.int(4)?, owner: row.text(0)?, scope, until: row.int(3)? }))
+        let found = self.look_up().await?.one(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
+        Ok(secret::whose(found, token))
     }
 }

@@ -78,10 +78,8 @@ impl Store {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let sql = "SELECT u.name, p.how, p.scope, r.name FROM passes p JOIN users u ON u.id = p.user_id \
                    JOIN runtimes r ON r.id = p.runtime_id WHERE p.digest = $1 AND p.until > $2";
-        let row = self.look_up().await?.row(sql, &[Arg::Bytes(&digest), Arg::Int(now)]).await?;
-        let Some(row) = row else { return Ok(None) };
-        let (who, how, runtime) = (row.text(0)?, row.text(1)?, row.text(3)?);
-        let scope = Scope::of(&row.text(2)?).unwrap_or(Scope::Read);
+        let found = self.look_up().await?.one(sql, &[Arg::Bytes(&digest), Arg::Int(now)]).await?;
+        let Some(((who, how), (scope, runtime))): Option<((String, _), _)> = found else { return Ok(None) };
         Ok(self.access(&who, now).await?.map(|access| Pass { access, how, scope, runtime }))
     }
 }

@@ -93,7 +93,7 @@ impl Store {
                    ORDER BY u.name, m.team";
         let mut people: Vec<Person> = Vec::new();
         for row in self.read().await?.rows(sql, &[]).await? {
-            let (name, team, role) = (row.text(0)?, row.text_or_null(3)?, Role::of(&row.text(1)?));
+            let (name, team, role) = (row.text(0)?, row.text_or_null(3)?, row.read_from::<Role>(1)?);
             // An admin has everything, whatever teams a provider put them into.
             let of_teams = if role == Role::Admin { None } else { lapses(&row, 8)? };
             match people.last_mut().filter(|last| last.name == name) {
@@ -129,7 +129,7 @@ impl Store {
         let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let (who, uid, mut lapsed) = (name.to_owned(), first.text(1)?, lapsed_at(first, 2, now)?);
-        if lapsed.is_none() && Role::of(&first.text(0)?) == Role::Admin {
+        if lapsed.is_none() && first.read::<Role>()? == Role::Admin {
             return Ok(Some(Access { who, uid, role: Role::Admin, rules: Vec::new(), lapsed }));
         }
         let mut teams = Vec::new();
@@ -336,11 +336,6 @@ fn lapses(row: &Row, column: usize) -> Result<Option<(String, Millis)>, StoreErr
 }
 
 async fn all_rules(connection: &mut Connection) -> Result<Vec<Rule>, StoreError> {
-    let rows = connection.rows("SELECT id, body FROM rules ORDER BY id", &[]).await?;
-    let one = |row: Row| {
-        let body = row.text(1)?;
-        let rule: Rule = serde_json::from_str(&body)?;
-        Ok(Rule { id: row.int(0)?, ..rule })
-    };
-    rows.into_iter().map(one).collect()
+    let rows: Vec<(i64, String)> = connection.all("SELECT id, body FROM rules ORDER BY id", &[]).await?;
+    rows.iter().map(|(id, body)| Ok(Rule { id: *id, ..serde_json::from_str(body)? })).collect()
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pipeline_core::SecretString;
 
 use crate::audit::By;
-use crate::connection::{Arg, Row};
+use crate::columns::from_columns;
+use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::heard::{self, RefusedReports, reporter_at};
 use crate::report::Millis;
@@ -39,6 +40,12 @@ pub struct Registration {
     pub refused: Vec<RefusedReports>,
 }
 
+from_columns! {
+    Registration {
+        name, body, problems, version, created_at, last_report, heard_at, reporter_at; refused: Vec::new()
+    }
+}
+
 impl Store {
     /// Every runtime, by name; or the one of a name.
     ///
@@ -50,30 +57,21 @@ impl Store {
             return Ok(Vec::new());
         }
         let sql = concat!(
-            "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, ",
+            "SELECT r.name, COALESCE(g.body, '{}'), COALESCE(p.body, '[]'), r.version, r.created_at, r.reported_at, r.seen_at, ",
             reporter_at!(),
-            " FROM runtimes r \
+            ", r.id FROM runtimes r \
              LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
              WHERE ($1 = '' OR r.name = $1) \
              AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))"
         );
         let mut connection = self.read().await?;
-        let rows = connection.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
+        let rows = connection.all(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
         let mut beside = heard::read(&mut connection).await?;
-        let one = |row: Row| {
-            Ok(Registration {
-                heard_at: row.int_or_null(6)?,
-                reporter_at: row.int_or_null(8)?,
-                refused: beside.remove(&row.int(7)?).unwrap_or_default().refused,
-                name: row.text(0)?,
-                body: row.text_or_null(1)?.unwrap_or_else(|| "{}".to_owned()),
-                problems: row.text_or_null(2)?.unwrap_or_else(|| "[]".to_owned()),
-                created_at: row.int(3)?,
-                last_report: row.int_or_null(4)?,
-                version: row.text(5)?,
-            })
+        let one = |(one, id): (Registration, i64)| Registration {
+            refused: beside.remove(&id).unwrap_or_default().refused,
+            ..one
         };
-        let mut all = rows.into_iter().map(one).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut all: Vec<Registration> = rows.into_iter().map(one).collect();
         // By its bytes, as places in the list are compared: Postgres orders texts by the language of its database.
         all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
@@ -234,8 +232,7 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn store_key(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
         let sql = "SELECT g.store_key FROM registrations g JOIN runtimes r ON r.id = g.runtime_id WHERE r.name = $1";
-        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
-        row.map(|row| Ok(row.text(0)?.into())).transpose()
+        self.read().await?.one(sql, &[Arg::Text(name)]).await
     }
 
     /// Keeps what a runtime says is wrong with it, instead of what it said before; `false`: there is none of that name that has a

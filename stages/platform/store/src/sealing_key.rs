@@ -100,8 +100,8 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn sealing_key(&self, runtime: &Runtime, id: &str) -> Result<Option<SealingKey>, StoreError> {
         let sql = "SELECT body FROM sealing_keys WHERE id = $1 AND runtime_id = $2";
-        let row = self.read().await?.row(sql, &[Arg::Text(id), Arg::Int(runtime.id)]).await?;
-        row.map(|row| Ok(SealingKey(row.text(0)?.into()))).transpose()
+        let key = self.read().await?.one(sql, &[Arg::Text(id), Arg::Int(runtime.id)]).await?;
+        Ok(key.map(SealingKey))
     }
 }
 

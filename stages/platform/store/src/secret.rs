@@ -3,6 +3,7 @@
 
 use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 use crate::error::StoreError;
 
@@ -61,4 +62,10 @@ pub(crate) fn prefix<'t>(mark: &str, token: &'t str) -> Option<&'t str> {
 pub(crate) fn shown_prefix<'t>(mark: &str, name: &'t str) -> Option<&'t str> {
     let well = |digits: &&str| digits.len() == PREFIX && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     name.strip_prefix(mark).filter(well)
+}
+
+/// Whose a token is, of what its prefix finds with the digest that is kept; `None`: nobody's.
+pub(crate) fn whose<T>(found: Option<(T, Vec<u8>)>, token: &str) -> Option<T> {
+    let digest = Sha256::digest(token.as_bytes());
+    found.filter(|(_, hash)| bool::from(hash.ct_eq(&digest[..]))).map(|(whose, _)| whose)
 }

@@ -74,8 +74,9 @@ pub(crate) async fn setting<T: DeserializeOwned>(
     connection: &mut Connection,
     name: &str,
 ) -> Result<Option<T>, StoreError> {
-    let row = connection.row("SELECT body FROM settings WHERE name = $1", &[Arg::Text(name)]).await?;
-    row.map(|row| Ok(serde_json::from_str(&row.text(0)?)?)).transpose()
+    let body =
+        connection.one::<String>("SELECT body FROM settings WHERE name = $1", &[Arg::Text(name)]).await?;
+    Ok(body.map(|body| serde_json::from_str(&body)).transpose()?)
 }
 
 /// How long what is kept: as a page of whichever process set it, or else by default.
@@ -146,8 +147,7 @@ impl Store {
         let cut = Arg::Int(now.saturating_sub(i64::from(days) * DAY));
         let mut connection = self.read().await?;
         let mut count = async |sql: &'static str, arguments: &[Arg<'_>]| {
-            let row = connection.row(sql, arguments).await?;
-            row.map_or(Ok(0), |row| row.int(0)).map(|count| u64::try_from(count).unwrap_or_default())
+            connection.one::<u64>(sql, arguments).await.map(Option::unwrap_or_default)
         };
         Ok(TooOld {
             deployments: count(OLD_DEPLOYMENTS, &[cut, Arg::Int(DEPLOYED)]).await?,

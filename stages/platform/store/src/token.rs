@@ -1,10 +1,9 @@
 //! Tokens of runtimes: shown once, kept as a digest. How a token is made and found is the same for all of them: see [`secret`].
 
 use pipeline_core::{ExposeSecret as _, SecretString};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 
-use crate::connection::{Arg, Connection, Row};
+use crate::columns::from_columns;
+use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::runtime_name::runtime_id;
@@ -37,15 +36,16 @@ pub struct Token {
     pub created_at: Millis,
 }
 
+from_columns! { Runtime { id, name } }
+from_columns! { Token { name, runtime, created_at } }
+
 /// All of them, by runtime and age.
 pub(crate) async fn all(connection: &mut Connection) -> Result<Vec<Token>, StoreError> {
     let sql = "SELECT t.prefix, r.name, t.created_at FROM tokens t JOIN runtimes r ON r.id = t.runtime_id \
                ORDER BY r.name, t.created_at, t.id";
-    let one = |row: Row| {
-        let name = format!("{MARK}{}", row.text(0)?);
-        Ok(Token { name, runtime: row.text(1)?, created_at: row.int(2)? })
-    };
-    connection.rows(sql, &[]).await?.into_iter().map(one).collect()
+    let mut tokens: Vec<Token> = connection.all(sql, &[]).await?;
+    tokens.iter_mut().for_each(|token| token.name.insert_str(0, MARK));
+    Ok(tokens)
 }
 
 /// Takes a token away, by what it begins with.
@@ -90,9 +90,7 @@ impl Store {
         let token = token.expose_secret();
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
         let sql = "SELECT r.id, r.name, t.hash FROM tokens t JOIN runtimes r ON r.id = t.runtime_id WHERE t.prefix = $1";
-        let Some(row) = connection.row(sql, &[Arg::Text(prefix)]).await? else { return Ok(None) };
-        let same = row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..]);
-        Ok(if bool::from(same) { Some(Runtime { id: row.int(0)?, name: row.text(1)? }) } else { None })
+        Ok(secret::whose(connection.one(sql, &[Arg::Text(prefix)]).await?, token))
     }
 
     /// Whether any token was ever made.

@@ -2,17 +2,18 @@
 
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
 use jiff::Timestamp;
+use serde::Deserialize;
 use stages_client::manifest_sources;
 use stages_platform_store as kept;
 
 use super::change::{ChangedFiles, SourceChange};
 use super::flat::Rows;
 use super::page::{SliceInfo, SlicePaginationArgs, rows};
-use super::{caller, store, time, told};
+use super::{caller, named, store, time, told};
 use crate::caller::{Refusal, unread};
 
 /// How an application is.
-#[derive(Enum, Clone, Copy, PartialEq, Eq)]
+#[derive(Enum, Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HealthStatus {
     Degraded,
     Healthy,
@@ -20,41 +21,18 @@ pub(crate) enum HealthStatus {
     Progressing,
     Suspended,
     Terminated,
+    #[default]
     Unknown,
 }
 
 /// Whether an application is as Git says.
-#[derive(Enum, Clone, Copy, PartialEq, Eq)]
+#[derive(Enum, Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyncStatus {
     OutOfSync,
     Synced,
     Syncing,
+    #[default]
     Unknown,
-}
-
-impl HealthStatus {
-    pub(crate) fn of(name: &str) -> Self {
-        match name {
-            "Degraded" => Self::Degraded,
-            "Healthy" => Self::Healthy,
-            "Missing" => Self::Missing,
-            "Progressing" => Self::Progressing,
-            "Suspended" => Self::Suspended,
-            "Terminated" => Self::Terminated,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl SyncStatus {
-    pub(crate) fn of(name: &str) -> Self {
-        match name {
-            "OutOfSync" => Self::OutOfSync,
-            "Synced" => Self::Synced,
-            "Syncing" => Self::Syncing,
-            _ => Self::Unknown,
-        }
-    }
 }
 
 /// What something is called.
@@ -345,9 +323,9 @@ impl Application {
         Self {
             metadata: ObjectMeta { runtime: seen.runtime, namespace: one.namespace, name: one.name },
             uid: one.uid,
-            health_status: one.health.as_deref().map(HealthStatus::of),
+            health_status: one.health.as_deref().map(named),
             health_message: one.health_message,
-            sync_status: one.sync.as_deref().map(SyncStatus::of),
+            sync_status: one.sync.as_deref().map(named),
             revision: one.revision,
             deleted: one.deleted,
             last_report_at: time(one.at),
@@ -377,9 +355,10 @@ impl Application {
         kept::ApplicationName { runtime, namespace, name }
     }
 
-    async fn runtime(&self, context: &Context<'_>) -> Result<i64> {
+    /// What its history is kept under: the number of its runtime, its namespace and its name.
+    async fn numbered(&self, context: &Context<'_>) -> Result<(i64, (&str, &str))> {
         let found = store(context)?.runtime_named(&self.metadata.runtime).await.map_err(unread)?;
-        Ok(found.unwrap_or_default())
+        Ok((found.unwrap_or_default(), (&*self.metadata.namespace, &*self.metadata.name)))
     }
 }
 
@@ -407,9 +386,8 @@ impl Application {
         first: Option<i32>,
         before: Option<i64>,
     ) -> Result<Vec<Transition>> {
-        let (runtime, limit) = (self.runtime(context).await?, u32::try_from(rows(first)).unwrap_or(1));
-        let name = (&*self.metadata.namespace, &*self.metadata.name);
-        let before = before.unwrap_or(i64::MAX);
+        let (runtime, name) = self.numbered(context).await?;
+        let (before, limit) = (before.unwrap_or(i64::MAX), u32::try_from(rows(first)).unwrap_or(1));
         let found = store(context)?.timeline(runtime, name, before, limit).await.map_err(unread)?;
         let one = |one: kept::Transition| Transition {
             id: one.id,
@@ -419,8 +397,8 @@ impl Application {
             reports: one.reports,
             current: one.current,
             deleted: one.deleted,
-            sync_status: one.sync.as_deref().map(SyncStatus::of),
-            health_status: one.health.as_deref().map(HealthStatus::of),
+            sync_status: one.sync.as_deref().map(named),
+            health_status: one.health.as_deref().map(named),
             health_message: one.health_message,
             revision: one.revision,
         };
@@ -447,8 +425,8 @@ impl Application {
         let found = store(context)?.resources_of(&view, &self.known_as()).await.map_err(unread)?;
         let one = |one: kept::ResourceAt| ResourceState {
             resource: Resource::of(one.name),
-            sync_status: one.sync.as_deref().map(SyncStatus::of),
-            health_status: one.health.as_deref().map(HealthStatus::of),
+            sync_status: one.sync.as_deref().map(named),
+            health_status: one.health.as_deref().map(named),
             health_message: one.health_message,
             since: time(one.at),
         };
@@ -468,8 +446,8 @@ impl Application {
     /// Its last hundred deployments, the newest first.
     #[graphql(complexity = "100 * child_complexity")]
     async fn deployments(&self, context: &Context<'_>) -> Result<Vec<Deployment>> {
-        let name = (&*self.metadata.namespace, &*self.metadata.name);
-        let found = store(context)?.deployments(self.runtime(context).await?, name).await.map_err(unread)?;
+        let (runtime, name) = self.numbered(context).await?;
+        let found = store(context)?.deployments(runtime, name).await.map_err(unread)?;
         let one = |one: kept::Deployment| Deployment {
             started_at: time(one.started_at),
             phase: one.phase,
@@ -503,8 +481,8 @@ impl Application {
     /// The last hundred times that it was out of sync, the newest first.
     #[graphql(complexity = "100 * child_complexity")]
     async fn drifts(&self, context: &Context<'_>) -> Result<Vec<Drift>> {
-        let name = (&*self.metadata.namespace, &*self.metadata.name);
-        let found = store(context)?.drifts(self.runtime(context).await?, name).await.map_err(unread)?;
+        let (runtime, name) = self.numbered(context).await?;
+        let found = store(context)?.drifts(runtime, name).await.map_err(unread)?;
         let one = |one: kept::Drift| Drift { onset: time(one.onset), ended: one.ended, repeats: one.repeats };
         Ok(found.into_iter().map(one).collect())
     }

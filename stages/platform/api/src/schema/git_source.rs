@@ -4,6 +4,7 @@ use async_graphql::SimpleObject;
 use stages_platform_store::SeenApplication;
 
 use super::application::{HealthStatus, SyncStatus};
+use super::named;
 use super::page::SliceInfo;
 
 /// The label of an application that is one, and its value.
@@ -90,8 +91,8 @@ impl From<SeenApplication> for GitSource {
                 path,
                 revision: state.revision.clone(),
                 status: GitSourceStatus {
-                    sync_status: state.sync.as_deref().map(SyncStatus::of),
-                    health_status: state.health.as_deref().map(HealthStatus::of),
+                    sync_status: state.sync.as_deref().map(named),
+                    health_status: state.health.as_deref().map(named),
                     revision: state.revision,
                 },
             },

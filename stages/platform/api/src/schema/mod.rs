@@ -17,6 +17,8 @@ mod workflow;
 
 use async_graphql::{Context, Error, SchemaBuilder};
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::de::value::{self, StrDeserializer};
 use stages_platform_store::{Sequence, Store};
 
 pub(crate) use self::account::ACCOUNT;
@@ -70,6 +72,11 @@ fn now(context: &Context<'_>) -> Result<i64, Error> {
 /// What was said, if anything was.
 fn told(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// A state by the name that it is kept under; one that is not known here is told as such.
+fn named<T: DeserializeOwned + Default>(name: &str) -> T {
+    T::deserialize(StrDeserializer::<value::Error>::new(name)).unwrap_or_default()
 }
 
 fn time(at: i64) -> String {

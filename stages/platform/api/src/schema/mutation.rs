@@ -1,10 +1,12 @@
 //! What may be changed.
 
+use std::sync::Arc;
+
 use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_platform_store::{
-    DAY, RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
-    check_team, runtime_id,
+    DAY, RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, StoreError, TOLD_CLUSTERS,
+    VersionSource, check_team, runtime_id,
 };
 
 use super::account::{AbacRuleInput, GitProviders};
@@ -66,8 +68,8 @@ fn not_the_last(name: &str) -> String {
     )
 }
 
-fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
-    if done { Ok(true) } else { Err(wrong(otherwise)) }
+fn done(done: Result<bool, Arc<StoreError>>, otherwise: impl Into<String>) -> Result<bool> {
+    if done.map_err(unwritten)? { Ok(true) } else { Err(wrong(otherwise)) }
 }
 
 /// Takes a runtime's tokens and registration; how many runtimes that were.
@@ -287,7 +289,7 @@ impl Mutation {
         let person = caller.writes()?;
         let removed =
             store(context)?.remove_key(&person.by, id, caller.manages().is_ok(), now(context)?).await;
-        done(removed.map_err(unwritten)?, format!("you have no key {id}"))
+        done(removed, format!("you have no key {id}"))
     }
 
     /// Gives somebody a role: `admin` or `member`. It is theirs by whoever asks from then on, and by no group of a provider: an admin by a
@@ -298,7 +300,7 @@ impl Mutation {
             return Err(wrong("a role is 'admin' or 'member'"));
         };
         let set = store(context)?.set_role(&person.by, &name, role, now(context)?).await;
-        done(set.map_err(unwritten)?, not_the_last(&name))
+        done(set, not_the_last(&name))
     }
 
     /// Puts somebody into these teams and no others.
@@ -309,21 +311,21 @@ impl Mutation {
         }
         teams.iter().try_for_each(|team| check_team(team)).map_err(wrong)?;
         let set = store(context)?.set_teams(&person.by, &name, &teams, now(context)?).await;
-        done(set.map_err(unwritten)?, format!("there is no user '{name}'"))
+        done(set, format!("there is no user '{name}'"))
     }
 
     /// Keeps somebody out, whose sessions end, or lets them in again.
     async fn set_user_disabled(&self, context: &Context<'_>, name: String, disabled: bool) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let set = store(context)?.set_disabled(&person.by, &name, disabled, now(context)?).await;
-        done(set.map_err(unwritten)?, not_the_last(&name))
+        done(set, not_the_last(&name))
     }
 
     /// Takes somebody away, with their sessions and keys.
     async fn remove_user(&self, context: &Context<'_>, name: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let removed = store(context)?.remove_person(&person.by, &name, now(context)?).await;
-        done(removed.map_err(unwritten)?, not_the_last(&name))
+        done(removed, not_the_last(&name))
     }
 
     /// Ends every session of somebody: of oneself, or as an admin of anybody.
@@ -334,7 +336,7 @@ impl Mutation {
             caller.governs()?;
         }
         let ended = store(context)?.end_sessions(&person.by, &name, now(context)?).await;
-        done(ended.map_err(unwritten)?, format!("'{name}' has no session"))
+        done(ended, format!("'{name}' has no session"))
     }
 
     /// Sets where the version of an application (`namespace/name`) of a runtime stands, or of all of them; null: takes that back.
@@ -372,13 +374,13 @@ impl Mutation {
     async fn create_abac_rule(&self, context: &Context<'_>, rule: AbacRuleInput) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let added = store(context)?.add_rule(&person.by, &rule.rule()?, now(context)?).await;
-        done(added.map_err(unwritten)?, format!("there are {RULES} rules, and no more may be"))
+        done(added, format!("there are {RULES} rules, and no more may be"))
     }
 
     /// Takes a rule away.
     async fn remove_abac_rule(&self, context: &Context<'_>, id: i64) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let removed = store(context)?.remove_rule(&person.by, id, now(context)?).await;
-        done(removed.map_err(unwritten)?, format!("there is no rule {id}"))
+        done(removed, format!("there is no rule {id}"))
     }
 }

@@ -3,12 +3,13 @@
 
 use async_graphql::{Context, Enum, InputObject, Result, SimpleObject};
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 use stages_platform_store::{SeenWorkflow, WhichWorkflows};
 
 use super::application::{HealthStatus, SyncStatus, cursor, place};
 use super::page::{SliceInfo, SlicePaginationArgs};
-use super::{caller, store};
+use super::{caller, named, store};
 use crate::caller::unread;
 
 /// Workflows whose objects are read at a time, each of up to a megabyte.
@@ -83,7 +84,7 @@ struct NodeStatus {
 }
 
 /// How a workflow stands, as Argo Workflows says it.
-#[derive(Enum, Clone, Copy, PartialEq, Eq)]
+#[derive(Enum, Deserialize, Default, Clone, Copy, PartialEq, Eq)]
 #[graphql(rename_items = "PascalCase")]
 enum WorkflowPhases {
     Error,
@@ -91,6 +92,7 @@ enum WorkflowPhases {
     Pending,
     Running,
     Succeeded,
+    #[default]
     Unknown,
 }
 
@@ -342,19 +344,6 @@ impl WorkflowsFilterArgs {
     }
 }
 
-impl WorkflowPhases {
-    fn of(text: &str) -> Self {
-        match text {
-            "Error" => Self::Error,
-            "Failed" => Self::Failed,
-            "Pending" => Self::Pending,
-            "Running" => Self::Running,
-            "Succeeded" => Self::Succeeded,
-            _ => Self::Unknown,
-        }
-    }
-}
-
 impl Workflow {
     /// What cannot be read of its object says nothing.
     fn of(seen: &SeenWorkflow, object: &str) -> Self {
@@ -386,7 +375,7 @@ impl Workflow {
                 }),
             },
             status: WorkflowStatus {
-                phase: WorkflowPhases::of(status["phase"].as_str().unwrap_or_default()),
+                phase: named(status["phase"].as_str().unwrap_or_default()),
                 progress: text(status, "progress"),
                 nodes: status["nodes"].as_object().map(|all| all.values().filter_map(node).collect()),
             },

@@ -119,29 +119,22 @@ pub(crate) async fn act(request: SignedInRequest) -> HandlerResult {
         ),
         "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
         "remove" => (store.remove_person(&by, &name, now).await, last),
-        act @ ("link-identity" | "unlink-identity") => {
-            let Some(oidc) = &request.console.0.settings.oidc else {
-                return listed(
-                    &request,
-                    &name,
-                    &Said::Refused("This platform has no provider to sign in by."),
-                )
-                .await;
-            };
-            let (issuer, subject) = (oidc.provider.issuer().as_str().to_owned(), request.value("subject"));
-            if act == "unlink-identity" {
-                (
-                    store.unlink_identity(&by, &name, &issuer, request.session.digest, now).await,
-                    "They are not linked.",
-                )
-            } else if subject.is_empty() || subject.len() > SUBJECT {
-                (Ok(false), "A subject has 1 to 255 characters.")
-            } else {
-                let identity = Identity { issuer, subject };
-                let taken = "Somebody is linked to that subject, or they to another.";
-                (store.link_identity(&by, &name, &identity, now).await, taken)
+        act @ ("link-identity" | "unlink-identity") => match &request.console.0.settings.oidc {
+            None => (Ok(false), "This platform has no provider to sign in by."),
+            Some(oidc) => {
+                let (issuer, subject) = (oidc.provider.issuer().as_str(), request.value("subject"));
+                if act == "unlink-identity" {
+                    let digest = request.session.digest;
+                    (store.unlink_identity(&by, &name, issuer, digest, now).await, "They are not linked.")
+                } else if subject.is_empty() || subject.len() > SUBJECT {
+                    (Ok(false), "A subject has 1 to 255 characters.")
+                } else {
+                    let identity = Identity { issuer: issuer.to_owned(), subject };
+                    let taken = "Somebody is linked to that subject, or they to another.";
+                    (store.link_identity(&by, &name, &identity, now).await, taken)
+                }
             }
-        }
+        },
         _ => (Ok(false), "There is no such act."),
     };
     match done.map_err(|error| request.unread(error))? {

@@ -113,15 +113,10 @@ pub(crate) async fn keep(request: SignedInRequest) -> HandlerResult {
         Ok(rule) => rule,
         Err(why) => return shown(&request, Some(draft), &Said::Refused(why)).await,
     };
+    let (store, by, now) = (request.store(), request.by(), request.now());
     let (kept, otherwise) = match rule.id {
-        0 => (
-            request.store().add_rule(&request.by(), &rule, request.now()).await,
-            "There are 500 rules, and no more may be.",
-        ),
-        _ => (
-            request.store().change_rule(&request.by(), &rule, request.now()).await,
-            "This rule is not there any more.",
-        ),
+        0 => (store.add_rule(&by, &rule, now).await, "There are 500 rules, and no more may be."),
+        _ => (store.change_rule(&by, &rule, now).await, "This rule is not there any more."),
     };
     match kept.map_err(|error| request.unread(error))? {
         true => Ok(Redirect::to("/settings/rules").into_response()),

@@ -23,8 +23,7 @@ async fn a_name_that_no_object_has_reaches_neither_the_platform_nor_argo_cd() {
             let of = if field == "terminateOperation" { "terminated" } else { "metadata { name }" };
             let application = format!("{{namespace: \"argocd\", name: {}}}", json!(name));
             let query = format!("mutation {{ {field}(application: {application}) {{ {of} }} }}");
-            let refused = running.refused(&running.admin, &query).await;
-            assert_eq!(refused, (no_application.to_owned(), "BAD_REQUEST".to_owned()), "{query}");
+            running.wrong(&query, no_application).await;
         }
     }
     // Argo CD takes its own namespace for an empty one, of which the platform was not asked.
@@ -32,14 +31,12 @@ async fn a_name_that_no_object_has_reaches_neither_the_platform_nor_argo_cd() {
         let application = format!("{{namespace: {}, name: \"shop\"}}", json!(namespace));
         let query =
             format!("mutation {{ syncApplication(application: {application}) {{ metadata {{ name }} }} }}");
-        let refused = running.refused(&running.admin, &query).await;
-        assert_eq!(refused, (no_namespace.to_owned(), "BAD_REQUEST".to_owned()), "{query}");
+        running.wrong(&query, no_namespace).await;
     }
     let runtime = format!("{{runtime: \"{long}\", namespace: \"argocd\", name: \"shop\"}}");
     let query = format!("{{ resourceTree(application: {runtime}) {{ nodes {{ name }} }} }}");
-    let refused = running.refused(&running.admin, &query).await;
     let said = "the name of a runtime has at most 253 bytes";
-    assert_eq!(refused, (said.to_owned(), "BAD_REQUEST".to_owned()));
+    running.wrong(&query, said).await;
     let query = r#"{ workflows(namespace: "../secrets") { phase } }"#;
     assert_eq!(running.refused(&running.admin, query).await.0, no_namespace);
     assert!(running.argocd.take().is_empty() && running.cluster.take().is_empty());
@@ -73,7 +70,6 @@ async fn what_stands_hundreds_deep_within_itself_is_refused_and_the_process_goes
     let deep =
         |open: &str, close: &str, times: usize| format!("{}{}", open.repeat(times), close.repeat(times));
     let too_deep = "the query has more than 64 brackets open at once: ask for less at a time, and put deep values into its variables";
-    let refused = (too_deep.to_owned(), "BAD_REQUEST".to_owned());
     for query in [
         "{a".repeat(30_000),
         deep("{a", "}", 20_000),
@@ -86,7 +82,7 @@ async fn what_stands_hundreds_deep_within_itself_is_refused_and_the_process_goes
     ] {
         let answer = running.ask("nobody-knows-this", &query).await;
         assert_eq!(answer["errors"][0]["extensions"]["code"], "UNAUTHENTICATED", "{answer}");
-        assert_eq!(running.refused(&running.admin, &query).await, refused);
+        running.wrong(&query, too_deep).await;
     }
     // As deep as may be: it is read, and is no namespace.
     let query = format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 62));
@@ -122,8 +118,7 @@ async fn of_whom_nobody_knows_no_query_is_read() {
     // Who is known is told that it is too much, before any of it is parsed.
     let wide = format!("{{ {} }}", "a ".repeat(500_000));
     let too_long = "the query is longer than 65536 bytes: put long values into its variables";
-    let refused = running.refused(&running.admin, &wide).await;
-    assert_eq!(refused, (too_long.to_owned(), "BAD_REQUEST".to_owned()));
+    running.wrong(&wide, too_long).await;
     let version = "query Q($long: String) { versionInfo(a: $long) { version } }";
     let asked = running.client.post(format!("{}/api/graphql", running.url)).bearer_auth(&running.admin);
     let asked = asked.json(&json!({"query": version, "variables": {"long": "a".repeat(1 << 20)}}));
@@ -144,11 +139,7 @@ async fn each_alias_fragment_and_variable_is_judged_by_what_it_does() {
         "mutation { ...All } fragment All on Mutation { ... on Mutation { syncApplication(application: APP) { metadata { name } } } }",
     );
     for query in [aliases, fragment] {
-        assert_eq!(
-            running.refused(&running.member, &query).await,
-            (none.to_owned(), "FORBIDDEN".to_owned()),
-            "{query}"
-        );
+        running.refuses(&running.member, &query, none, "FORBIDDEN").await;
         let changes = running.argocd.take();
         assert!(changes.iter().all(|(_, path, _)| !path.contains("/sync")), "{changes:?}");
     }

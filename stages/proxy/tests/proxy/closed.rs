@@ -29,7 +29,7 @@ async fn nobody_is_let_in_while_the_platform_is_away() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
-    assert_eq!(running.refused(&running.admin, &sync).await, (said.to_owned(), "PLATFORM_AWAY".to_owned()));
+    running.refuses(&running.admin, &sync, said, "PLATFORM_AWAY").await;
     assert!(running.argocd.take().is_empty());
 }
 

@@ -36,10 +36,7 @@ async fn a_sync_says_all_that_was_asked_for_as_argo_cd_takes_it() {
     let other =
         r#"mutation { syncApplication(application: APP, options: {name: "cart"}) { metadata { name } } }"#;
     let said = "options.name is to be the application's own name, or left out";
-    assert_eq!(
-        running.refused(&running.admin, &asked(other)).await,
-        (said.to_owned(), "BAD_REQUEST".to_owned())
-    );
+    running.wrong(&asked(other), said).await;
 }
 
 /// Argo CD takes the revision for one of a single source, passes over it, and syncs to what the sources follow.
@@ -53,10 +50,7 @@ async fn an_application_of_several_sources_is_synced_to_no_single_revision() {
         )
     };
     let said = "the sources of the application are a list of 2, for which Argo CD passes over a revision: leave it out";
-    assert_eq!(
-        running.refused(&running.admin, &sync("pair", "v1")).await,
-        (said.to_owned(), "BAD_REQUEST".to_owned())
-    );
+    running.wrong(&sync("pair", "v1"), said).await;
     assert!(running.argocd.take().is_empty());
     running.data(&running.admin, &sync("pair", "")).await;
     // What Argo CD writes to a branch is one source, whatever stands beside it.
@@ -160,7 +154,7 @@ async fn an_operation_is_ended_though_others_write_the_application_meanwhile() {
     assert_eq!(running.argocd.take().len(), 1);
     running.argocd.conflicts.store(5, Ordering::SeqCst);
     let said = "Argo CD refused to end the application's operation (500): Failed to terminate app. Too many conflicts";
-    assert_eq!(running.refused(&running.admin, &end).await, (said.to_owned(), "PEER_REFUSED".to_owned()));
+    running.refuses(&running.admin, &end, said, "PEER_REFUSED").await;
     assert!(running.argocd.take().is_empty());
 }
 
@@ -240,12 +234,11 @@ async fn what_argo_cd_says_is_told_without_secrets() {
     assert_eq!(two["applicationDiff"], json!([{"name": "pair", "live": null}]));
     for (given, number) in [(r#"revision: "v1""#, 1), (r#"revisions: ["a", "b", "c"]"#, 3)] {
         let said = format!("the application has 2 sources: give as many revisions, not {number}");
-        let refused = running.refused(&running.admin, &pair(given)).await;
-        assert_eq!(refused, (said, "BAD_REQUEST".to_owned()));
+        running.wrong(&pair(given), &said).await;
     }
     let many = asked(r#"{ applicationDiff(application: APP, revisions: ["a", "b"]) { name } }"#);
-    let said = "the application has one source: give one revision, not 2".to_owned();
-    assert_eq!(running.refused(&running.admin, &many).await, (said.clone(), "BAD_REQUEST".to_owned()));
+    let said = "the application has one source: give one revision, not 2";
+    running.wrong(&many, said).await;
     // What is synced of one whose manifests Argo CD writes is that branch alone.
     let wet = |given: &str| {
         format!(
@@ -254,8 +247,7 @@ async fn what_argo_cd_says_is_told_without_secrets() {
     };
     let one = running.data(&running.admin, &wet(r#"revision: "v1""#)).await;
     assert_eq!(one["applicationDiff"], json!([{"name": "wet", "live": null}]));
-    let refused = running.refused(&running.admin, &wet(r#"revisions: ["a", "b"]"#)).await;
-    assert_eq!(refused, (said, "BAD_REQUEST".to_owned()));
+    running.wrong(&wet(r#"revisions: ["a", "b"]"#), said).await;
     let both = pair(r#"revision: "a", revisions: ["b"]"#);
     assert_eq!(running.refused(&running.admin, &both).await.0, "give revision or revisions");
     let history =
@@ -275,9 +267,8 @@ async fn what_argo_cd_says_is_told_without_secrets() {
         format!("{{ applicationEvents(application: APP, resource: {resource}) {{ reason }} }}")
     };
     assert_eq!(read(&of(web)).await["applicationEvents"], json!([{"reason": "RolloutPaused"}]));
-    let none = running.refused(&running.admin, &asked(&of("DEPLOYMENT"))).await;
-    let said = "the application argocd/shop has no Deployment default/web".to_owned();
-    assert_eq!(none, (said, "NOT_FOUND".to_owned()));
+    let said = "the application argocd/shop has no Deployment default/web";
+    running.refuses(&running.admin, &asked(&of("DEPLOYMENT")), said, "NOT_FOUND").await;
     let actions = read("{ resourceActions(application: APP, resource: DEPLOYMENT) { name disabled } }").await;
     assert_eq!(
         actions["resourceActions"],
@@ -491,8 +482,7 @@ async fn each_act_on_a_workflow_changes_what_its_controller_acts_on() {
         r#"mutation { stopWorkflow(namespace: "default", workflowName: "done") { metadata { name } } }"#;
     assert_eq!(running.refused(&running.admin, over).await.0, "the workflow is over");
     let none = r#"{ workflow(namespace: "default", workflowName: "none") { phase } }"#;
-    let missing = ("there is no workflow default/none".to_owned(), "NOT_FOUND".to_owned());
-    assert_eq!(running.refused(&running.admin, none).await, missing);
+    running.refuses(&running.admin, none, "there is no workflow default/none", "NOT_FOUND").await;
 }
 
 /// What follows an approval asks what was said of it: a node that goes on without what it was to give lets the workflow fail there.

@@ -52,7 +52,7 @@ async fn repositories_branches_and_files_are_read_as_whoever_asks() {
     let admin = &running.admin;
     let none = "'ada' has no token registered with the Git integration hub";
     let list = r#"{ gitRepositories(args: {integrationName: "hub"}) { page count hasNext data { id provider fullName isRepoPrivate openIssues ownerLogin org defaultBranch isRepoAdmin } } }"#;
-    assert_eq!(running.refused(admin, list).await, (none.to_owned(), "NOT_FOUND".to_owned()));
+    running.refuses(admin, list, none, "NOT_FOUND").await;
     for name in ["hub", "lab"] {
         register(&running, admin, (name, TOKEN)).await;
     }
@@ -93,8 +93,8 @@ async fn repositories_branches_and_files_are_read_as_whoever_asks() {
             let found = running.data(admin, &read(at, "a.yaml")).await;
             assert_eq!(found["readFile"], json!({"path": "a.yaml", "revision": main, "data": "a: 1\n"}));
         }
-        let missing = ("there is no b.yaml in the repository".to_owned(), "NOT_FOUND".to_owned());
-        assert_eq!(running.refused(admin, &read("main", "b.yaml")).await, missing);
+        let missing = "there is no b.yaml in the repository";
+        running.refuses(admin, &read("main", "b.yaml"), missing, "NOT_FOUND").await;
         assert_eq!(running.refused(admin, &read("other", "a.yaml")).await.1, "NOT_FOUND");
         let asked = format!(
             r#"{{ repositoryFiles(args: {{integrationName: "{name}", repo: "team/mono", ref: "main"}}) {{ revision files {{ path isDirectory }} }} }}"#

@@ -44,10 +44,6 @@ pub(crate) async fn key_of(running: &Running, name: &str) -> String {
     key.expose_secret().to_owned()
 }
 
-async fn wrong(running: &Running, query: &str, message: &str) {
-    assert_eq!(running.refused(&running.admin, query).await, (message.to_owned(), "BAD_REQUEST".to_owned()));
-}
-
 #[tokio::test]
 async fn integrations_are_added_edited_and_removed() {
     let running = bare().await;
@@ -55,12 +51,8 @@ async fn integrations_are_added_edited_and_removed() {
     let url = &running.provider.url;
     let added = running.data(&running.admin, &add("own", "GITHUB", url, "ALL_USERS_IN_ACCOUNT")).await;
     assert_eq!(added["addGitIntegration"], json!({"name": "own", "apiUrl": format!("{url}/api/v3")}));
-    wrong(
-        &running,
-        &add("own", "GITHUB", url, "ACCOUNT_ADMINS"),
-        "there is a Git integration own already: edit it",
-    )
-    .await;
+    let said = "there is a Git integration own already: edit it";
+    running.wrong(&add("own", "GITHUB", url, "ACCOUNT_ADMINS"), said).await;
     let cloud = "mutation { addGitIntegration(args: {provider: GITLAB, sharingPolicy: ACCOUNT_ADMINS}) { name apiUrl } }";
     let added = running.data(&running.admin, cloud).await;
     assert_eq!(added["addGitIntegration"], json!({"name": "default", "apiUrl": "https://gitlab.com/api/v4"}));
@@ -80,18 +72,16 @@ async fn integrations_are_added_edited_and_removed() {
     let remove = r#"mutation { removeGitIntegration(name: "own") }"#;
     // Whoever reads no answer there, as the SDK of the incumbent does, fails at anything but null.
     assert_eq!(running.data(&running.admin, remove).await, json!({"removeGitIntegration": null}));
-    let gone = ("there is no Git integration own".to_owned(), "NOT_FOUND".to_owned());
-    assert_eq!(running.refused(&running.admin, remove).await, gone);
-    assert_eq!(running.refused(&running.admin, r#"{ gitIntegration(name: "own") { name } }"#).await, gone);
-    assert_eq!(running.refused(&running.admin, &register("own", "all")).await, gone);
-    assert_eq!(running.refused(&running.admin, edit).await, gone);
+    for query in [remove, r#"{ gitIntegration(name: "own") { name } }"#, &register("own", "all"), edit] {
+        running.refuses(&running.admin, query, "there is no Git integration own", "NOT_FOUND").await;
+    }
 }
 
 #[tokio::test]
 async fn an_address_that_is_none_of_a_provider_is_refused() {
     let running = bare().await;
     let refused = async |provider: &str, url: &str, message: &str| {
-        wrong(&running, &add("own", provider, url, "ACCOUNT_ADMINS"), message).await;
+        running.wrong(&add("own", provider, url, "ACCOUNT_ADMINS"), message).await;
     };
     refused("GITHUB", "http://git.example", "apiUrl must begin with https://: tokens are sent there").await;
     refused(
@@ -126,12 +116,8 @@ async fn an_address_that_is_none_of_a_provider_is_refused() {
         "supplied provider \"BITBUCKET_SERVER\" does not match inferred cloud provider \"BITBUCKET\" for url \"https://bitbucket.org\"",
     )
     .await;
-    wrong(
-        &running,
-        &add("Own.x", "GITHUB", "", "ACCOUNT_ADMINS"),
-        "a Git integration is named by up to 63 lowercase letters, digits and dashes",
-    )
-    .await;
+    let said = "a Git integration is named by up to 63 lowercase letters, digits and dashes";
+    running.wrong(&add("Own.x", "GITHUB", "", "ACCOUNT_ADMINS"), said).await;
     assert!(running.cluster.object(GIT).is_null(), "nothing was kept");
 }
 
@@ -142,7 +128,7 @@ async fn a_token_is_registered_once_its_provider_says_that_it_may_enough() {
     running.data(&running.admin, &add("hub", "GITHUB", url, "ALL_USERS_IN_ACCOUNT")).await;
     running.data(&running.admin, &add("lab", "GITLAB", url, "ALL_USERS_IN_ACCOUNT")).await;
     let refused =
-        async |name: &str, token: &str, message: &str| wrong(&running, &register(name, token), message).await;
+        async |name: &str, token: &str, message: &str| running.wrong(&register(name, token), message).await;
     refused("hub", "reads", "the token may too little: it has not the scope repo").await;
     refused("hub", "silent", "missing scopes header on response").await;
     let gone = |word| {
@@ -165,26 +151,15 @@ async fn a_token_is_registered_once_its_provider_says_that_it_may_enough() {
                 appProxy.skipGitPermissionValidation set";
     refused("hub", "github_pat_canary-of-git", fine).await;
     assert!(running.provider.take().is_empty(), "nobody is asked about a token that is refused anyway");
-    let away = |message: &str| (message.to_owned(), "PEER_AWAY".to_owned());
-    assert_eq!(
-        running.refused(&running.admin, &register("hub", "broken")).await,
-        away("the Git provider answered what cannot be read")
-    );
+    let away = "the Git provider answered what cannot be read";
+    running.refuses(&running.admin, &register("hub", "broken"), away, "PEER_AWAY").await;
     let moved = running.refused(&running.admin, &register("hub", "moved")).await;
     assert_eq!(moved.1, "PEER_AWAY", "a token is sent nowhere else: {}", moved.0);
     let more = |more: &str| register("hub", "all").replace("token:", &format!("{more}, token:"));
-    wrong(
-        &running,
-        &more("tokenType: RUNTIME_TOKEN"),
-        "this registers the token of a person: tokenType is USER_TOKEN",
-    )
-    .await;
-    wrong(
-        &running,
-        &more(r#"refreshToken: "x""#),
-        "tokens that are refreshed are not taken: leave refreshToken out",
-    )
-    .await;
+    let said = "this registers the token of a person: tokenType is USER_TOKEN";
+    running.wrong(&more("tokenType: RUNTIME_TOKEN"), said).await;
+    let said = "tokens that are refreshed are not taken: leave refreshToken out";
+    running.wrong(&more(r#"refreshToken: "x""#), said).await;
     let theirs = running.refused(&running.admin, &more(r#"userId: "lin""#)).await;
     assert_eq!(theirs.0, "a token is registered by whom it is of: leave userId out");
     for (name, token) in [("hub", provider::TOKEN), ("hub", "all"), ("lab", "all"), ("lab", provider::TOKEN)]
@@ -199,7 +174,7 @@ async fn a_token_is_registered_once_its_provider_says_that_it_may_enough() {
         json!({"registeredUsers": 0})
     );
     let none = "'ada' has no token registered with the Git integration hub";
-    assert_eq!(running.refused(&running.admin, away).await, (none.to_owned(), "NOT_FOUND".to_owned()));
+    running.refuses(&running.admin, away, none, "NOT_FOUND").await;
 }
 
 #[tokio::test]
@@ -208,11 +183,8 @@ async fn with_an_integration_of_admins_only_admins_register() {
     running.data(&running.admin, &add("own", "GITHUB", &running.provider.url, "ACCOUNT_ADMINS")).await;
     running.allow("CREATE", "gitContexts", "").await;
     running.provider.take();
-    let refused = running.refused(&running.member, &register("own", "all")).await;
-    assert_eq!(
-        refused,
-        ("'lin' may not: no rule allows this, it is for admins".to_owned(), "FORBIDDEN".to_owned())
-    );
+    let may_not = "'lin' may not: no rule allows this, it is for admins";
+    running.refuses(&running.member, &register("own", "all"), may_not, "FORBIDDEN").await;
     assert!(running.provider.take().is_empty());
     running.data(&running.admin, &register("own", "all")).await;
 }
@@ -270,7 +242,7 @@ async fn a_token_of_a_runtime_that_is_not_registered_is_not_kept() {
     running.cluster.remove(GIT);
     running.data(&running.admin, &add("own", "GITHUB", &running.provider.url, "ALL_USERS_IN_ACCOUNT")).await;
     let said = "the runtime 'prod' has a token and is not registered: createRuntime registers it";
-    wrong(&running, &register("own", "all"), said).await;
+    running.wrong(&register("own", "all"), said).await;
     assert_eq!(running.cluster.object(GIT)["data"].as_object().unwrap().len(), 1);
 }
 

@@ -62,8 +62,7 @@ impl World {
     }
 
     async fn wrong(&self, query: &str, message: &str) {
-        let refused = self.running.refused(&self.running.admin, query).await;
-        assert_eq!(refused, (message.to_owned(), "BAD_REQUEST".to_owned()), "{query}");
+        self.running.wrong(query, message).await;
     }
 
     /// Begins; gives the address that the browser is to open.
@@ -134,8 +133,7 @@ async fn a_token_is_registered_with_the_line_that_the_browser_of_whoever_began_s
     assert_eq!((status, page), (200, said));
     // It is nobody else's, whoever has the line; nor is what has not come back one.
     world.running.allow("CREATE", "gitContexts", "").await;
-    let others = world.running.refused(&world.running.member, &finish(&line)).await;
-    assert_eq!(others, (UNKNOWN.to_owned(), "BAD_REQUEST".to_owned()));
+    world.running.refuses(&world.running.member, &finish(&line), UNKNOWN, "BAD_REQUEST").await;
     for other in ["", "BCDF-GHJK", &of("state"), &line.to_lowercase()] {
         world.wrong(&finish(other), UNKNOWN).await;
     }
@@ -229,8 +227,8 @@ async fn what_is_wrong_with_the_application_is_said_with_what_mends_it() {
     let lab =
         "a browser gives a token of GITHUB alone, and this Git integration is of GITLAB: register a token";
     world.wrong(&BEGIN.replace("own", "lab"), lab).await;
-    let gone = ("there is no Git integration none".to_owned(), "NOT_FOUND".to_owned());
-    assert_eq!(world.running.refused(&world.running.admin, &BEGIN.replace("own", "none")).await, gone);
+    let (running, gone) = (&world.running, "there is no Git integration none");
+    running.refuses(&running.admin, &BEGIN.replace("own", "none"), gone, "NOT_FOUND").await;
 
     // What GitHub refuses is told in its own words.
     let said = |text: &str| {
@@ -278,6 +276,5 @@ async fn what_somebody_has_begun_is_not_ended_by_whoever_has_their_name_next() {
     assert!(store.remove_person(&by("eve"), "ada", now()).await.unwrap());
     assert!(store.add_person(&by("eve"), &admin("ada"), now()).await.unwrap());
     let next = key_of(&world.running, "ada").await;
-    let refused = world.running.refused(&next, &finish(&line)).await;
-    assert_eq!(refused, (UNKNOWN.to_owned(), "BAD_REQUEST".to_owned()));
+    world.running.refuses(&next, &finish(&line), UNKNOWN, "BAD_REQUEST").await;
 }

@@ -339,9 +339,9 @@ async fn what_no_rule_grants_is_for_admins() {
     );
     running.allow("SYNC", "gitopsApplications", "argocd").await;
     running.allow("RESTART", "gitopsApplications", "argocd").await;
-    let refused = ("'lin' may not: no rule allows this, it is for admins".to_owned(), "FORBIDDEN".to_owned());
+    let admins = "'lin' may not: no rule allows this, it is for admins";
     for query in [&scale, &local] {
-        assert_eq!(running.refused(&running.member, query).await, refused);
+        running.refuses(&running.member, query, admins, "FORBIDDEN").await;
         assert!(untouched(&running));
         running.data(&running.admin, query).await;
         assert!(!untouched(&running));
@@ -353,7 +353,7 @@ async fn an_application_of_another_runtime_is_refused_even_to_admins() {
     let running = Running::start().await;
     let query = r#"mutation { syncApplication(application: {runtime: "eu1", namespace: "argocd", name: "shop"}) { metadata { name } } }"#;
     let said = "this is the app proxy of the runtime 'prod': ask that of 'eu1'";
-    assert_eq!(running.refused(&running.admin, query).await, (said.to_owned(), "FORBIDDEN".to_owned()));
+    running.refuses(&running.admin, query, said, "FORBIDDEN").await;
     assert!(untouched(&running));
     let own = query.replace("eu1", "prod");
     assert_eq!(
@@ -371,9 +371,8 @@ async fn acts_and_refusals_stand_in_the_audit_log_with_who_what_where_and_how_it
     running.refused(&running.member, &restart).await;
     *running.argocd.broken.lock().unwrap() =
         Some((400, "another operation is already in progress".to_owned()));
-    let failed = running.refused(&running.admin, &sync).await;
     let said = "Argo CD refused to sync the application (400): another operation is already in progress";
-    assert_eq!(failed, (said.to_owned(), "PEER_REFUSED".to_owned()));
+    running.refuses(&running.admin, &sync, said, "PEER_REFUSED").await;
     let row = |who: &str, act: &str, what: &str| (who.to_owned(), act.to_owned(), what.to_owned());
     let refusal = "prod/argocd/shop Deployment default/web: refused: 'lin' may not: no rule of a team of theirs allows RESTART of \
                    gitopsApplications";

@@ -116,10 +116,10 @@ async fn a_refusal_of_any_provider_is_told_in_its_words() {
             _ => continue,
         };
         let said = format!("the Git provider refused to open the pull request {said}");
-        assert_eq!(running.refused(admin, &pull).await, (said, "PEER_REFUSED".to_owned()));
+        running.refuses(admin, &pull, &said, "PEER_REFUSED").await;
         let missing = pull.replace("team/mono", "team/other");
         let none = "there is no repository team/other, or the token may not see it";
-        assert_eq!(running.refused(admin, &missing).await, (none.to_owned(), "NOT_FOUND".to_owned()));
+        running.refuses(admin, &missing, none, "NOT_FOUND").await;
     }
 }
 
@@ -127,10 +127,7 @@ async fn a_refusal_of_any_provider_is_told_in_its_words() {
 async fn a_token_that_may_too_little_is_refused_by_every_provider() {
     let (running, _) = running("a: 1\n").await;
     let refused = async |query: String, said: &str| {
-        assert_eq!(
-            running.refused(&running.admin, &query).await,
-            (said.to_owned(), "BAD_REQUEST".to_owned())
-        );
+        running.wrong(&query, said).await;
     };
     for (name, provider, is_named) in OTHERS {
         add(&running, (name, provider)).await;
@@ -177,8 +174,7 @@ async fn where_it_is_not_looked_what_tokens_may_each_that_is_known_is_taken() {
         let gone = format!(
             "{provider} does not take this token: it has ended, or is that of another server, or may too little"
         );
-        let refused = running.refused(&running.admin, &with(name, "nobodys", is_named)).await;
-        assert_eq!(refused, (gone, "BAD_REQUEST".to_owned()));
+        running.wrong(&with(name, "nobodys", is_named), &gone).await;
     }
     running.data(&running.admin, &with("hub", FINE_GRAINED, false)).await;
     let asked = r#"{ gitToken(integrationName: "hub") { username expiresAt } }"#;
@@ -248,5 +244,5 @@ async fn it_is_said_when_a_token_ends() {
     let none = "'lin' has no token registered with the Git integration hub";
     running.allow("VIEW", "gitContexts", "").await;
     let asked = r#"{ gitToken(integrationName: "hub") { username } }"#;
-    assert_eq!(running.refused(&running.member, asked).await, (none.to_owned(), "NOT_FOUND".to_owned()));
+    running.refuses(&running.member, asked, none, "NOT_FOUND").await;
 }

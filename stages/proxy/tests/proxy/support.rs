@@ -240,6 +240,16 @@ impl Running {
         (text(&error["message"]), text(&error["extensions"]["code"]))
     }
 
+    /// What is asked is refused with this alone.
+    pub(crate) async fn refuses(&self, token: &str, query: &str, said: &str, code: &str) {
+        assert_eq!(self.refused(token, query).await, (said.to_owned(), code.to_owned()), "{query}");
+    }
+
+    /// An admin is told that what they ask is wrong.
+    pub(crate) async fn wrong(&self, query: &str, said: &str) {
+        self.refuses(&self.admin, query, said, "BAD_REQUEST").await;
+    }
+
     /// Lines of the audit log that the app proxy wrote, the newest first, once there are so many: who, act, and what of it.
     pub(crate) async fn audit(&self, rows: usize) -> Vec<(String, String, String)> {
         let until = tokio::time::Instant::now() + SOON;

@@ -34,10 +34,6 @@ fn update(token: &str, more: &str) -> String {
     )
 }
 
-async fn wrong(running: &Running, query: &str, message: &str) {
-    assert_eq!(running.refused(&running.admin, query).await, (message.to_owned(), "BAD_REQUEST".to_owned()));
-}
-
 /// What the Secret holds.
 fn credentials(running: &Running) -> Value {
     let secret = running.cluster.object(CREDENTIALS);
@@ -93,7 +89,7 @@ async fn a_token_is_looked_at_and_what_it_lacks_depends_on_whose_it_is() {
             "GITHUB does not take this token: it has ended, or is that of another server, or may too little",
         ),
     ] {
-        wrong(&running, &validate(&running, provider, token, more), said).await;
+        running.wrong(&validate(&running, provider, token, more), said).await;
     }
     assert!(running.cluster.take().is_empty(), "nothing is kept of a token that is looked at");
 }
@@ -110,10 +106,10 @@ async fn a_token_goes_where_an_integration_of_everybody_is_and_elsewhere_for_adm
     for query in &here {
         running.data(member, query).await;
     }
-    let admins = ("'lin' may not: no rule allows this, it is for admins".to_owned(), "FORBIDDEN".to_owned());
+    let admins = "'lin' may not: no rule allows this, it is for admins";
     // The same server by another provider's API is another address.
     running.provider.take();
-    assert_eq!(running.refused(member, &validate(&running, "GITLAB", "all", "")).await, admins);
+    running.refuses(member, &validate(&running, "GITLAB", "all", ""), admins, "FORBIDDEN").await;
     let edit = "mutation { editGitIntegration(args: {sharingPolicy: ACCOUNT_ADMINS}) { name } }";
     running.data(admin, edit).await;
     running.cluster.objects.lock().unwrap().get_mut(GIT).unwrap()["data"]
@@ -121,7 +117,7 @@ async fn a_token_goes_where_an_integration_of_everybody_is_and_elsewhere_for_adm
         .unwrap()
         .remove("integration.spare");
     for query in &here {
-        assert_eq!(running.refused(member, query).await, admins, "{query}");
+        running.refuses(member, query, admins, "FORBIDDEN").await;
     }
     assert!(running.provider.take().is_empty(), "no token went anywhere");
     for query in &here {
@@ -134,9 +130,9 @@ async fn organizations_are_listed_by_a_token_that_is_given_along() {
     let running = Running::start().await;
     let found = running.data(&running.admin, &organizations(&running, r#", password: "all""#)).await;
     assert_eq!(found["gitOrganizations"], json!([{"name": "team"}]));
-    wrong(&running, &organizations(&running, ""), "authDetails.password is to be the token").await;
+    running.wrong(&organizations(&running, ""), "authDetails.password is to be the token").await;
     let refreshed = organizations(&running, r#", password: "all", refreshToken: "x""#);
-    wrong(&running, &refreshed, "tokens that are refreshed are not taken: leave refreshToken out").await;
+    running.wrong(&refreshed, "tokens that are refreshed are not taken: leave refreshToken out").await;
 }
 
 #[tokio::test]
@@ -144,9 +140,9 @@ async fn the_runtimes_token_is_kept_where_argo_cd_finds_it_once_it_may_enough() 
     let running = Running::start().await;
     let url = running.provider.url.clone();
     let lacks = "the token may too little: it has not the scope admin:repo_hook";
-    wrong(&running, &update("all", ""), lacks).await;
+    running.wrong(&update("all", ""), lacks).await;
     let refreshed = update(OF_THE_RUNTIME, r#", refreshToken: "x""#);
-    wrong(&running, &refreshed, "tokens that are refreshed are not taken: leave refreshToken out").await;
+    running.wrong(&refreshed, "tokens that are refreshed are not taken: leave refreshToken out").await;
     assert_eq!(credentials(&running), json!({}), "nothing was kept");
     // Clients write nothing as an empty text, too: the address is that of the integration then, and of no cloud.
     let nothing = update(OF_THE_RUNTIME, r#", apiUrl: "", refreshToken: """#);
@@ -187,13 +183,13 @@ async fn the_runtimes_token_is_kept_where_argo_cd_finds_it_once_it_may_enough() 
     running.provider.take();
     let other = "the Secret runtime-repo-creds-secret is for repositories of another server than 127.0.0.1: delete it, so that it is \
                  made anew";
-    wrong(&running, &update(OF_THE_RUNTIME, ""), other).await;
+    running.wrong(&update(OF_THE_RUNTIME, ""), other).await;
     assert!(running.provider.take().is_empty());
     assert_eq!(credentials(&running)["password"], "old");
 
     running.cluster.remove(GIT);
-    let none = ("there is no Git integration default".to_owned(), "NOT_FOUND".to_owned());
-    assert_eq!(running.refused(&running.admin, &update(OF_THE_RUNTIME, "")).await, none);
+    let none = "there is no Git integration default";
+    running.refuses(&running.admin, &update(OF_THE_RUNTIME, ""), none, "NOT_FOUND").await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
 use crate::operations::asked;
-use crate::support::{Running, SOON, by, now};
+use crate::support::{Running, SOON, by, now, soon};
 
 #[tokio::test]
 async fn nobody_is_let_in_while_the_platform_is_away() {
@@ -18,16 +18,9 @@ async fn nobody_is_let_in_while_the_platform_is_away() {
     running.data(&running.admin, &tree).await;
     running.platform.abort();
     let said = "nobody is let in while the platform does not answer: see that this app proxy reaches it, and try again";
-    let until = tokio::time::Instant::now() + SOON;
     // Connections that are open may be answered a little longer.
-    loop {
-        let answer = running.ask(&running.admin, &tree).await;
-        if answer["errors"][0]["message"] == said {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < until, "{answer}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let asks = async || running.ask(&running.admin, &tree).await;
+    soon(asks, |answer| answer["errors"][0]["message"] == said).await;
     let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
     running.refuses(&running.admin, &sync, said, "PLATFORM_AWAY").await;
     assert!(running.argocd.take().is_empty());
@@ -81,11 +74,7 @@ async fn the_platform_knows_the_version_that_runs_also_after_an_upgrade() {
     // Nothing, what was registered, and what another version said meanwhile.
     for before in ["", "0.0.1"] {
         running.store.keep_version("prod", before).await.unwrap();
-        let until = tokio::time::Instant::now() + SOON;
-        while known().await != env!("CARGO_PKG_VERSION") {
-            assert!(tokio::time::Instant::now() < until, "{}", known().await);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        soon(&known, |known| known == env!("CARGO_PKG_VERSION")).await;
     }
 }
 
@@ -94,15 +83,8 @@ async fn what_is_wrong_with_the_runtime_is_looked_at_and_told_to_the_platform() 
     let running = Running::start().await;
     let status = "{ runtimeStatus { argoCdState syncMode eventReporterArgoCDToken { status description } encryptionKey { status description } } }";
     let settled = async |state: &str| {
-        let until = tokio::time::Instant::now() + SOON;
-        loop {
-            let found = running.data(&running.admin, status).await;
-            if found["runtimeStatus"]["argoCdState"] == state {
-                return found["runtimeStatus"].clone();
-            }
-            assert!(tokio::time::Instant::now() < until, "{found}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let found = async || running.data(&running.admin, status).await["runtimeStatus"].clone();
+        soon(found, |found| found["argoCdState"] == state).await
     };
     let found = settled("CONNECTED").await;
     assert_eq!(found["eventReporterArgoCDToken"]["status"], "SUCCESSFUL");
@@ -113,16 +95,9 @@ async fn what_is_wrong_with_the_runtime_is_looked_at_and_told_to_the_platform() 
     let found = settled("NOT_AUTHORIZED").await;
     let said = "Argo CD does not know the token or login under the setting argocd: give it one that it knows";
     assert_eq!(found["eventReporterArgoCDToken"]["description"], said);
-    let until = tokio::time::Instant::now() + SOON;
-    loop {
-        let runtime = running.store.registrations(Some("prod")).await.unwrap().remove(0);
-        if runtime.problems.contains("give it one that it knows") {
-            assert!(runtime.problems.contains(r#""title":"Argo CD""#), "{}", runtime.problems);
-            break;
-        }
-        assert!(tokio::time::Instant::now() < until, "{}", runtime.problems);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let told = async || running.store.registrations(Some("prod")).await.unwrap().remove(0).problems;
+    let problems = soon(told, |problems| problems.contains("give it one that it knows")).await;
+    assert!(problems.contains(r#""title":"Argo CD""#), "{problems}");
 }
 
 /// Ends with what it counts.
@@ -192,16 +167,9 @@ async fn whoever_nobody_knows_keeps_no_act_waiting_and_is_forgotten_when_they_go
         let request = client.post(url).bearer_auth(format!("nobody-{number}"));
         asking.spawn(request.json(&serde_json::json!({ "query": sync })).send());
     }
-    eventually("80 questions are kept", || kept.load(Ordering::Relaxed) == 80).await;
+    let waiting = async || kept.load(Ordering::Relaxed);
+    soon(&waiting, |waiting| *waiting == 80).await;
     tokio::time::timeout(SOON, running.data(&running.admin, &sync)).await.unwrap();
     asking.shutdown().await;
-    eventually("nobody waits any more", || kept.load(Ordering::Relaxed) == 0).await;
-}
-
-async fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let until = tokio::time::Instant::now() + Duration::from_secs(120);
-    while !is_so() {
-        assert!(tokio::time::Instant::now() < until, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    soon(&waiting, |waiting| *waiting == 0).await;
 }

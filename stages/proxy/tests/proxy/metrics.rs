@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::operations::asked;
-use crate::support::{Running, SOON};
+use crate::support::{Running, SOON, soon};
 
 const TREE: &str = "{ resourceTree(application: APP) { nodes { name } } }";
 const SYNC: &str = "mutation { syncApplication(application: APP) { metadata { name } } }";
@@ -125,11 +125,8 @@ async fn peers_are_counted_by_how_they_answer() {
         config
     })
     .await;
-    let deadline = Instant::now() + SOON;
-    while running.store.told_clusters(Some("prod"), 1).await.unwrap().is_empty() {
-        assert!(Instant::now() < deadline, "the platform was told of no cluster");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let told = async || running.store.told_clusters(Some("prod"), 1).await.unwrap();
+    soon(told, |told| !told.is_empty()).await;
     let (argocd, kubernetes) =
         (calls(&running, "answered", "argocd"), calls(&running, "answered", "kubernetes"));
     assert!(argocd > 0 && kubernetes > 0 && calls(&running, "answered", "platform") > 0);

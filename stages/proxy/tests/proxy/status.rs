@@ -8,7 +8,7 @@ use stages_proxy::ProxyConfig;
 
 use crate::argocd::CLUSTERS;
 use crate::cluster::{GIT, RUNTIME_TOKEN};
-use crate::support::{Running, SOON};
+use crate::support::{Running, soon};
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const REPOSITORIES: &str = "/api/v1/namespaces/argocd/secrets/runtime-repo-creds-secret";
@@ -17,19 +17,15 @@ const REPOSITORIES: &str = "/api/v1/namespaces/argocd/secrets/runtime-repo-creds
 async fn found(running: &Running, expected: &[(&str, &str, &str)], mode: &str) {
     let query = "{ runtimeStatus { syncMode gitSourceConfigured { status description } defaultGitIntegration { status description }
         encryptionIv { status description } isc { status description } runtimeGitToken { status description } } }";
-    let until = tokio::time::Instant::now() + SOON;
-    loop {
-        let status = running.data(&running.admin, query).await["runtimeStatus"].clone();
+    let status = async || running.data(&running.admin, query).await["runtimeStatus"].clone();
+    let is_well = |status: &Value| {
         let is = |(flag, state, said): &(&str, &str, &str)| {
             let description = status[flag]["description"].as_str().unwrap_or_default();
             status[flag]["status"] == *state && description == *said
         };
-        if expected.iter().all(is) && status["syncMode"] == mode {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < until, "{status:#}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        expected.iter().all(is) && status["syncMode"] == mode
+    };
+    soon(status, is_well).await;
 }
 
 #[tokio::test]
@@ -155,15 +151,8 @@ async fn what_is_argo_cds_is_looked_at_where_argo_cd_is_and_what_is_the_runtimes
 #[tokio::test]
 async fn the_platform_is_told_of_every_cluster_of_argo_cd_without_secrets() {
     let running = Running::start().await;
-    let until = tokio::time::Instant::now() + SOON;
-    let told = loop {
-        let told = running.store.told_clusters(Some("prod"), 1_000).await.unwrap();
-        if told.len() == CLUSTERS {
-            break told;
-        }
-        assert!(tokio::time::Instant::now() < until, "{} were told of", told.len());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let told = async || running.store.told_clusters(Some("prod"), 1_000).await.unwrap();
+    let told = soon(told, |told| told.len() == CLUSTERS).await;
     let of = |name: &str| told.iter().find(|one| one.name == name).unwrap().clone();
     let text = |text: &str| Some(text.to_owned());
     let own = ToldCluster {

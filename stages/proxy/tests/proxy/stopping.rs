@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stages_proxy::Stopping;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use crate::operations::asked;
-use crate::support::{Running, SOON};
+use crate::support::{Running, SOON, soon};
 
 /// One that waits so long for acts once it is told to stop, and has begun one that Argo CD has taken and does not answer.
 async fn under_way(acts: Duration) -> (Running, impl Future<Output = (String, String)>) {
@@ -16,11 +16,8 @@ async fn under_way(acts: Duration) -> (Running, impl Future<Output = (String, St
     let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
     let asking = running.client.post(format!("{}/api/graphql", running.url)).bearer_auth(&running.admin);
     let asking = tokio::spawn(asking.json(&serde_json::json!({ "query": sync })).send());
-    let until = Instant::now() + SOON;
-    while !running.argocd.take().iter().any(|(_, path, _)| path.contains("/sync")) {
-        assert!(Instant::now() < until, "Argo CD was not told to sync");
-        sleep(Duration::from_millis(10)).await;
-    }
+    let told = async || running.argocd.take();
+    soon(told, |told| told.iter().any(|(_, path, _)| path.contains("/sync"))).await;
     running.stop.cancel();
     let ended = running.ended.take().unwrap();
     let told = async move {

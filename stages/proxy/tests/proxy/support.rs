@@ -27,6 +27,19 @@ use crate::sealing;
 /// Waited for what is to happen, on a machine however busy.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
 
+/// What is looked at, once it is as it is to be.
+pub(crate) async fn soon<T: std::fmt::Debug>(look: impl AsyncFn() -> T, is_well: impl Fn(&T) -> bool) -> T {
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        let found = look().await;
+        if is_well(&found) {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < until, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 pub(crate) struct Running {
     pub(crate) url: String,
     pub(crate) client: Client,
@@ -252,17 +265,12 @@ impl Running {
 
     /// Lines of the audit log that the app proxy wrote, the newest first, once there are so many: who, act, and what of it.
     pub(crate) async fn audit(&self, rows: usize) -> Vec<(String, String, String)> {
-        let until = tokio::time::Instant::now() + SOON;
-        loop {
+        let written = async || {
             let all = self.store.audit(i64::MAX, 1_000).await.unwrap();
             let of = all.into_iter().filter(|act| act.how == "app-proxy");
-            let found: Vec<_> = of.map(|act| (act.who, act.act, act.subject)).collect();
-            if found.len() >= rows {
-                return found;
-            }
-            assert!(tokio::time::Instant::now() < until, "{found:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            of.map(|act| (act.who, act.act, act.subject)).collect::<Vec<_>>()
+        };
+        soon(written, |found| found.len() >= rows).await
     }
 }
 

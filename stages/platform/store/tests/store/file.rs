@@ -22,6 +22,20 @@ async fn refused(path: &Path) -> String {
     config(path).build(&prometheus::Registry::new()).await.expect_err("it is refused").to_string()
 }
 
+/// Opens it, which changes its tables, and closes it again.
+async fn once(path: &Path) {
+    let (store, writing) = config(path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
+}
+
+/// Runs statements in a file, which is made where there is none.
+async fn sqlite(path: &Path, sql: &'static str) {
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+    pool.close().await;
+}
+
 #[tokio::test]
 async fn a_second_process_is_refused() {
     let folder = TempDir::new().unwrap();
@@ -284,10 +298,7 @@ async fn the_copy_before_a_change_of_the_tables_has_the_room_of_the_last_one_and
 {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
-    let url = format!("sqlite://{}?mode=rwc", path.display());
-    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
-    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
-    pool.close().await;
+    sqlite(&path, OF_VERSION_1).await;
     let last = folder.path().join("platform.db.before-migration-1");
     fs::write(&last, "").unwrap();
     // Where the copy is written to, nothing can be.
@@ -300,15 +311,13 @@ async fn the_copy_before_a_change_of_the_tables_has_the_room_of_the_last_one_and
     );
     assert_eq!(refused(&path).await, text);
     assert!(!last.exists(), "its room is the new one's");
-    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     let applied: i64 =
         sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&pool).await.unwrap();
     assert_eq!(applied, 1);
     pool.close().await;
     fs::remove_dir(&partial).unwrap();
-    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-    drop(store);
-    writing.finished().await;
+    once(&path).await;
 }
 
 /// A store as version 1 of the tables had it: one application, whose Deployment drifted and was deployed again.
@@ -319,15 +328,11 @@ async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
     let place = Place::Sqlite(path.clone());
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
-    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
-    pool.close().await;
+    sqlite(&path, OF_VERSION_1).await;
     let older = "the store was written by an older version of gitops-runtime: start the platform once, which migrates it";
     assert_eq!(create_token(&place, "prod").await.unwrap_err().to_string(), older);
 
-    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-    drop(store);
-    writing.finished().await;
+    once(&path).await;
     let opened = open(&place).await;
     let told: Vec<_> =
         opened.timeline().await.into_iter().map(|one| (one.version, one.sync, one.current)).collect();
@@ -364,9 +369,7 @@ async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it
 async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_was_cut_short() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
-    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
-    pool.close().await;
+    sqlite(&path, OF_VERSION_1).await;
     let others =
         ["platform.db.before-migration-mine", "other.db.before-migration-1", "platform.db.before-migration-"];
     let earlier = ["platform.db.before-migration-1", "platform.db.before-migration-22"];
@@ -375,9 +378,7 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
     for name in others.iter().chain(&earlier) {
         fs::write(folder.path().join(name), "of an earlier start").unwrap();
     }
-    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-    drop(store);
-    writing.finished().await;
+    once(&path).await;
     let names =
         fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let (kept, new): (Vec<_>, Vec<_>) =
@@ -391,16 +392,6 @@ async fn a_change_of_the_tables_that_is_begun_again_keeps_the_copy_of_how_they_w
     let folder = TempDir::new().unwrap();
     let (path, begun) =
         (folder.path().join("platform.db"), folder.path().join("platform.db.before-migration"));
-    let sqlite = async |path: &std::path::Path, sql| {
-        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
-        sqlx::raw_sql(sql).execute(&pool).await.unwrap();
-        pool.close().await;
-    };
-    let start = async || {
-        let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-        drop(store);
-        writing.finished().await;
-    };
     let versions = async |path: &std::path::Path| -> Vec<i64> {
         let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
         let all = sqlx::query_scalar("SELECT version FROM _sqlx_migrations").fetch_all(&pool).await.unwrap();
@@ -417,18 +408,18 @@ async fn a_change_of_the_tables_that_is_begun_again_keeps_the_copy_of_how_they_w
     // An earlier start left one change of the tables undone, and was stopped.
     sqlite(&path, OF_VERSION_1).await;
     sqlite(&begun, OF_VERSION_1).await;
-    start().await;
+    once(&path).await;
     let all = versions(&path).await.len();
     let undone = "DROP INDEX deployments_succeeded; DELETE FROM _sqlx_migrations WHERE version = 30;";
     sqlite(&path, undone).await;
     sqlite(&begun, OF_VERSION_1).await;
-    start().await;
+    once(&path).await;
     assert_eq!(copied().await, [1], "as it was before the first start");
     // One that was begun when the store was as it is now may be older than the store.
     sqlite(&path, undone).await;
     fs::copy(&path, &begun).unwrap();
     sqlite(&begun, "CREATE TABLE old (a)").await;
-    start().await;
+    once(&path).await;
     assert_eq!(copied().await.len(), all - 1);
     let there = "SELECT * FROM old";
     let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
@@ -443,9 +434,7 @@ async fn a_change_of_the_tables_that_is_begun_again_keeps_the_copy_of_how_they_w
 async fn a_copy_that_cannot_be_finished_leaves_nothing() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
-    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-    drop(store);
-    writing.finished().await;
+    once(&path).await;
     // SQLite cannot begin what it is to copy.
     let mut damaged = fs::read(&path).unwrap();
     damaged[1_024..].fill(0xff);
@@ -463,9 +452,7 @@ const OF_VERSION_8: &str = include_str!("0008.sql");
 async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
-    sqlx::raw_sql(OF_VERSION_8).execute(&pool).await.unwrap();
-    pool.close().await;
+    sqlite(&path, OF_VERSION_8).await;
     let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
     let now = 1_795_000_000_000;
     let by = By { who: "lin".to_owned(), how: "session" };
@@ -501,9 +488,7 @@ async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice(
     drop(store);
     writing.finished().await;
     // Opened once more: the tables are those of this version.
-    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
-    drop(store);
-    writing.finished().await;
+    once(&path).await;
 }
 
 /// From version 8 of the tables to version 9, as it stood when that was the newest: an application that was deployed.
@@ -519,11 +504,9 @@ const FROM_8_TO_9: [&str; 2] = [
 async fn deployments_of_the_version_before_are_kept_and_told_with_what_they_brought_from_now_on() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
     for sql in [OF_VERSION_8, FROM_8_TO_9[0], FROM_8_TO_9[1]] {
-        sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+        sqlite(&path, sql).await;
     }
-    pool.close().await;
     let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
     let shop = ("argocd", "shop");
     let brought = async || {

@@ -29,7 +29,7 @@ pub use view::application::{
 pub use view::cluster::ClusterRow;
 pub use view::commit::{BroughtCommit, CommitFiles};
 pub use view::deployment::{Deployment, ImageChange, Outcome};
-pub use view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
+pub use view::home::{Activity, Day, Home, Need, Said, Subject};
 pub use view::listing::{Group, Listing};
 pub use view::matrix::{Matrix, MatrixRow};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};

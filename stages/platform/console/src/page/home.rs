@@ -12,7 +12,7 @@ use super::runtimes::{lines, no_application};
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
 use crate::time::relative;
-use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
+use crate::view::home::{Activity, Day, Home, Need, Said, Subject};
 use crate::view::shipping::Trend;
 
 pub(crate) fn page(home: &Home, trend: &Trend, is_admin: bool, now: Timestamp) -> Page {
@@ -79,7 +79,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
                 }
             }
             @if !home.activity.movers.is_empty() {
-                section { h2 { "Top movers " span.mute { "· deployments of 28 days, against the 28 before" } } div.panel.list { (movers(&home.activity.movers)) } }
+                section { h2 { "Top movers " span.mute { "· deployments of 28 days, against the 28 before" } } div.panel.list { (movers(&home.activity)) } }
             }
         }
         section.ship data-part="ship" { h2 { "How we ship " span.mute { "· each number opens the deployments behind it" } } (figures(trend, None, "")) }
@@ -143,7 +143,7 @@ fn line(need: &Need, now: Timestamp) -> Markup {
 }
 
 /// How often applications were deployed, and how that moved.
-fn movers(movers: &[Mover]) -> Markup {
+fn movers(activity: &Activity) -> Markup {
     html! {
         table data-rows {
             thead { tr {
@@ -151,13 +151,13 @@ fn movers(movers: &[Mover]) -> Markup {
                 th.number scope="col" { "deployments" } th.number scope="col" { "failed" } th.number scope="col" { "against" }
             } }
             tbody {
-                @for one in movers {
+                @for one in &activity.movers {
                     tr data-key={"mover/" (application_key(&one.application))} data-row data-application=(application_key(&one.application)) {
                         td.what { a href={(application_path(&one.application)) "?tab=timeline"} { (one.application.name) } }
                         td.mute.narrow-away { (one.application.runtime) }
                         td.number { (number(one.deployments)) }
                         td.number { @if one.failed > 0 { span.bad { (number(one.failed)) } } @else { span.mute { "0" } } }
-                        td.number.mute { (by(one.deployments, one.before)) }
+                        td.number.mute { (by(one.deployments, activity.before.map(|_| one.before))) }
                     }
                 }
             }

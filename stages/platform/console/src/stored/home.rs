@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{
-    DAY, DayOfDeployments, Drifting, FleetMover, FleetNeed, Store, StoreError, View,
-};
+use stages_platform_store::{DAY, DayOfDeployments, Drifting, FleetNeed, Store, StoreError, View};
 
 use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
@@ -15,7 +13,7 @@ use super::{drifted, rows};
 use crate::page::pieces::{first_line, name, number, short};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
-use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
+use crate::view::home::{Activity, Day, Home, Need, Said, Subject};
 use crate::view::runtime::RuntimeRow;
 use crate::view::state::{Health, SyncStatus};
 
@@ -127,20 +125,13 @@ async fn activity(
     let end = now.as_millisecond();
     let begin = end - i64::from(DAYS) * DAY;
     let all = |days: &[DayOfDeployments]| days.iter().map(|day| day.succeeded + day.failed).sum();
-    let is_kept = is_kept(store, 2 * DAYS).await?;
     let deployments = all(&store.deployments_by_day(view, begin, DAYS).await?);
-    let before = match is_kept {
+    let before = match is_kept(store, 2 * DAYS).await? {
         true => Some(all(&store.deployments_by_day(view, begin - (end - begin), DAYS).await?)),
         false => None,
     };
     let movers = store.movers(view, (begin, end), MOVERS).await?;
-    let mover = |one: FleetMover| Mover {
-        application: one.application,
-        deployments: one.deployments,
-        failed: one.failed,
-        before: is_kept.then_some(one.before),
-    };
-    let activity = Activity { deployments, before, movers: movers.into_iter().map(mover).collect() };
+    let activity = Activity { deployments, before, movers };
     remembered.keep(view, now, activity.clone());
     Ok(activity)
 }

@@ -1,7 +1,7 @@
 //! What needs somebody now.
 
 use jiff::Timestamp;
-use stages_platform_store::ApplicationName;
+use stages_platform_store::{ApplicationName, FleetMover};
 
 use super::cluster::ClusterRow;
 use super::runtime::RuntimeRow;
@@ -70,19 +70,6 @@ pub struct Day {
     pub failed: u64,
 }
 
-/// An application that is deployed often.
-#[derive(Debug, Clone)]
-pub struct Mover {
-    /// Which one.
-    pub application: ApplicationName,
-    /// Its deployments of the last 28 days.
-    pub deployments: u64,
-    /// How many of those failed.
-    pub failed: u64,
-    /// Its deployments of the 28 days before; `None` where history is not kept for so long.
-    pub before: Option<u64>,
-}
-
 /// What moves, against the 28 days before; it may be a minute old.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
@@ -91,7 +78,7 @@ pub struct Activity {
     /// Deployments of the 28 days before; `None` where history is not kept for so long.
     pub before: Option<u64>,
     /// The applications that were deployed most often, these first.
-    pub movers: Vec<Mover>,
+    pub movers: Vec<FleetMover>,
 }
 
 /// What the first page shows.

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationRow, BroughtCommit, Change, CommitFiles, Deployment, DriftedResource, Filter, Fleet,
-    Fleets, Health, ImageChange, Life, ManifestSource, Mover, Outcome, Resource, ResourceKey, RuntimeProblem,
-    Said, Span, SyncStatus, Window,
+    Fleets, Health, ImageChange, Life, ManifestSource, Outcome, Resource, ResourceKey, RuntimeProblem, Said,
+    Span, SyncStatus, Window,
 };
 use stages_platform_store::{
-    ApplicationName, CommitOf, FileDiff, GroupBy, Pods, RefusedReports, Shipped, SourceChange, Term, View,
+    ApplicationName, CommitOf, FileDiff, FleetMover, GroupBy, Pods, RefusedReports, Shipped, SourceChange,
+    Term, View,
 };
 use tokio::sync::watch;
 
@@ -307,11 +308,11 @@ impl Sample {
     }
 
     fn activity(&self, rows: &[ApplicationRow]) -> Activity {
-        let one = |(row, deployments): (&ApplicationRow, u64)| Mover {
+        let one = |(row, deployments): (&ApplicationRow, u64)| FleetMover {
             application: row.id.clone(),
             deployments,
             failed: deployments / 9,
-            before: Some(20),
+            before: 20,
         };
         Activity {
             deployments: 1_310,

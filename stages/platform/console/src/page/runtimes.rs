@@ -99,7 +99,7 @@ fn roles(runtime: &RuntimeRow, now: Timestamp) -> String {
 /// Whether it was not heard of yet, or nobody can act on its cluster from here.
 fn is_more_left(runtime: &RuntimeRow) -> bool {
     let is_ours = !runtime.roles.is_empty();
-    runtime.heard.is_none() || (is_ours && runtime.roles.iter().all(|role| role.name != APP_PROXY))
+    runtime.heard.is_none() || (is_ours && runtime.roles.iter().all(|role| role.role != APP_PROXY))
 }
 
 /// How long the last report was on its way, of so many milliseconds.

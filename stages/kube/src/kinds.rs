@@ -228,33 +228,20 @@ impl<M: Mapping> Watches<M> {
         let watch = Arc::new(self.config.clone().watch(self.connection.clone(), which, mapping, deps));
         entry.set(Some(watch.clone()));
         let gone = Shutdown::new();
-        let (wants, emits, notes, knows, waits) =
-            (out.clone(), out.clone(), out.clone(), out.clone(), out.clone());
-        let (ended, standing, named) = (gone.clone(), standing.clone(), entry.wanted.named);
-        let emitter = Emitter::new(
-            move |key| wants.wants(key),
-            move |event| {
-                let out = emits.clone();
-                Box::pin(async move { out.emit(event).await })
-            },
-            move |note| {
-                // What defines the kind may be gone.
-                if note == SourceNote::Broken(Reason::NotFound) {
-                    ended.cancel();
-                    return;
-                }
-                lock(&standing).take(at, note).into_iter().for_each(|note| notes.note(note));
-            },
-        );
+        let (notes, knows, ended) = (out.clone(), out.clone(), gone.clone());
+        let (standing, named) = (standing.clone(), entry.wanted.named);
+        let emitter = out.clone().noting(move |note| {
+            // What defines the kind may be gone.
+            if note == SourceNote::Broken(Reason::NotFound) {
+                ended.cancel();
+                return;
+            }
+            lock(&standing).take(at, note).into_iter().for_each(|note| notes.note(note));
+        });
         let emitter = emitter.knowing(move || {
             let out = knows.clone();
             async move { out.known().await.into_iter().filter(|(key, ..)| key.kind() == named).collect() }
         });
-        let emitter = emitter.paced(move |_| {
-            let out = waits.clone();
-            async move { out.wait_for_capacity().await }
-        });
-        let emitter = emitter.progressing(out.progress().cloned());
         // A watch ends when it is told to, and by nothing else.
         let _ = watch.run(emitter, gone).await;
     }

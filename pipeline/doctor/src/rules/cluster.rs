@@ -447,10 +447,7 @@ impl Judged {
         wanted: &str,
         todo: &str,
     ) {
-        self.add(severity, code, path, wanted, todo);
-        if let Some(finding) = self.findings.last_mut() {
-            finding.found = found;
-        }
+        self.add(severity, code, path, wanted, todo).found = found;
     }
 
     /// The value that says not to look, where one does.

@@ -261,8 +261,9 @@ fn unquoted(judged: &mut Judged, path: &str) {
         let Some(kind) = kind(entry) else { continue };
         let (key, value) = (plain(&entry.0), &entry.1);
         let found = format!("the entry {key}, which YAML takes for {kind}");
-        judged.told(Severity::Error, "GR0007", path, found, "a text", "write it in quotes");
-        if let Some(finding) = judged.findings.last_mut().filter(|_| value.line > 0) {
+        let finding = judged.add(Severity::Error, "GR0007", path, "a text", "write it in quotes");
+        finding.found = found;
+        if value.line > 0 {
             (finding.file, finding.line) = (value.file.clone(), value.line);
         }
     }

@@ -22,8 +22,8 @@ use super::{Judged, Severity};
 use crate::finding::MASKED;
 
 /// Days before its end that a certificate or a token is told of.
-const SOON: i64 = 14;
-const DAY: i64 = 24 * 60 * 60;
+pub(crate) const SOON: i64 = 14;
+pub(crate) const DAY: i64 = 24 * 60 * 60;
 
 /// A question to a peer. What stands in it is never shown.
 pub struct Request<'a> {

@@ -28,7 +28,7 @@ use super::session::{self, Reach};
 use super::slots::Slots;
 use super::tenant::Tenant;
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare, lock};
+use super::{FetchError, RepositoryUrl, bare, blocking, lock};
 use crate::series::Held;
 use crate::{GitRepository, GitSeries};
 
@@ -131,9 +131,7 @@ impl CloneGuard {
         read: impl FnOnce(&GitRepository) -> T + Send + 'static,
     ) -> Result<T, FetchError> {
         let this = self.clone();
-        tokio::task::spawn_blocking(move || Ok(read(&this.open()?)))
-            .await
-            .unwrap_or(Err(FetchError::Stopping))
+        blocking(move || Ok(read(&this.open()?))).await
     }
 }
 
@@ -175,7 +173,7 @@ impl Checkouts {
     /// # Errors
     /// It cannot be written to, or another process has it.
     pub async fn new(config: Config) -> Result<Self, FetchError> {
-        tokio::task::spawn_blocking(move || Self::open(config)).await.unwrap_or(Err(FetchError::Stopping))
+        blocking(move || Self::open(config)).await
     }
 
     fn open(config: Config) -> Result<Self, FetchError> {
@@ -372,8 +370,7 @@ impl Checkouts {
         let reading = {
             let _state = entry.state.lock().await;
             let (clone, of) = (entry.clone.clone(), url.clone());
-            let prepared = tokio::task::spawn_blocking(move || bare::prepare(&clone, &of).map(drop)).await;
-            prepared.unwrap_or(Err(FetchError::Stopping))?;
+            blocking(move || bare::prepare(&clone, &of).map(drop)).await?;
             entry.clone.read()
         };
         self.counted().await;

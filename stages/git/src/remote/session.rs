@@ -16,7 +16,7 @@ use super::push::{Push, Pushed};
 use super::slots::Slot;
 use super::ssh::{SshCall, SshChannel};
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
+use super::{FetchError, RepositoryUrl, bare, blocking, fetch as protocol, local};
 
 /// Branches that are fetched to find a commit that the server does not send by its id.
 const MOST_BRANCHES: usize = 1_000;
@@ -190,16 +190,15 @@ impl Session<'_> {
     ) -> Result<(), FetchError> {
         let of = wanted.clone();
         let (clone, url) = (self.clone.clone(), self.url.clone());
-        let (missing, haves) = self
-            .blocking(move || {
-                let clone = &bare::prepare(&clone, &url)?;
-                let mut missing: Vec<Oid> =
-                    of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
-                missing.sort_unstable();
-                missing.dedup();
-                Ok((missing, bare::haves(clone)))
-            })
-            .await?;
+        let (missing, haves) = blocking(move || {
+            let clone = &bare::prepare(&clone, &url)?;
+            let mut missing: Vec<Oid> =
+                of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
+            missing.sort_unstable();
+            missing.dedup();
+            Ok((missing, bare::haves(clone)))
+        })
+        .await?;
         if !missing.is_empty() {
             let config = self.reach.config;
             let limits = PackLimits { bytes: config.fetch_bytes, object: config.object_bytes };
@@ -229,13 +228,6 @@ impl Session<'_> {
         act: impl FnOnce(&Repository) -> Result<T, FetchError> + Send + 'static,
     ) -> Result<T, FetchError> {
         let clone = self.clone.clone();
-        self.blocking(move || act(&bare::open(clone.path())?)).await
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &self,
-        act: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
-    ) -> Result<T, FetchError> {
-        tokio::task::spawn_blocking(act).await.unwrap_or(Err(FetchError::Stopping))
+        blocking(move || act(&bare::open(clone.path())?)).await
     }
 }

@@ -178,7 +178,7 @@ impl Checkouts {
 
     fn open(config: Config) -> Result<Self, FetchError> {
         let directory = &config.directory;
-        let cannot = |error: std::io::Error| FetchError::cache(directory, &error);
+        let cannot = |error: std::io::Error| FetchError::cache(directory, error);
         fs::create_dir_all(directory).map_err(cannot)?;
         let lock = File::create(directory.join("lock")).map_err(cannot)?;
         let began = Instant::now();

@@ -1,6 +1,5 @@
 //! Why a repository elsewhere could not be had, and what to do about it.
 
-use std::io;
 use std::time::Duration;
 
 use git2::Oid;
@@ -311,7 +310,7 @@ fn why(said: &Option<String>) -> String {
 }
 
 /// A host as Argo CD looks for its authorities; no key of a ConfigMap may hold a colon.
-fn without_port(host: &str) -> &str {
+pub(super) fn without_port(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
@@ -433,7 +432,7 @@ impl FetchError {
         )
     }
 
-    pub(super) fn cache(directory: &std::path::Path, error: &io::Error) -> Self {
-        Self::Cache { directory: directory.display().to_string(), why: error.to_string() }
+    pub(super) fn cache(directory: &std::path::Path, why: impl std::fmt::Display) -> Self {
+        Self::Cache { directory: directory.display().to_string(), why: why.to_string() }
     }
 }

@@ -81,15 +81,12 @@ fn write(
     cancelled: &CancellationToken,
 ) -> Result<(), FetchError> {
     let damaged = |why: &str| FetchError::Damaged { url: url.to_string(), why: why.to_owned() };
-    let cannot = |error: &dyn std::fmt::Display| FetchError::Cache {
-        directory: directory.display().to_string(),
-        why: error.to_string(),
-    };
-    let repository = Repository::open_bare(directory).map_err(|error| cannot(&error.message()))?;
-    let odb = repository.odb().map_err(|error| cannot(&error.message()))?;
+    let cannot = |error: git2::Error| FetchError::cache(directory, error.message());
+    let repository = Repository::open_bare(directory).map_err(cannot)?;
+    let odb = repository.odb().map_err(cannot)?;
     // The library's own verification takes a submodule's commit for one that is missing; ours is `bare::is_whole`.
-    let mut indexer = Indexer::new(Some(&odb), &directory.join("objects/pack"), 0o644, false)
-        .map_err(|error| cannot(&error.message()))?;
+    let mut indexer =
+        Indexer::new(Some(&odb), &directory.join("objects/pack"), 0o644, false).map_err(cannot)?;
     indexer.progress(|_| !cancelled.is_cancelled());
     let mut scan = Scan::new(limit);
     while let Some(part) = receiver.blocking_recv() {
@@ -100,7 +97,7 @@ fn write(
             return match indexer.commit() {
                 Ok(_) => Ok(()),
                 Err(_) if cancelled.is_cancelled() => Err(FetchError::Stopping),
-                Err(error) if error.class() == git2::ErrorClass::Os => Err(cannot(&error.message())),
+                Err(error) if error.class() == git2::ErrorClass::Os => Err(cannot(error)),
                 Err(error) => Err(damaged(error.message())),
             };
         };
@@ -111,7 +108,7 @@ fn write(
         indexer.write_all(&bytes).map_err(|error| {
             let text = error.to_string();
             // What the disk says is about the disk; what the index says is about the pack.
-            if text.contains("class=Os") { cannot(&text) } else { damaged(&text) }
+            if text.contains("class=Os") { FetchError::cache(directory, text) } else { damaged(&text) }
         })?;
     }
     Err(FetchError::Stopping)

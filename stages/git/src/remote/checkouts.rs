@@ -261,8 +261,7 @@ impl Checkouts {
         }
         let entry = self.inner.entry(of);
         let (commit, reading) = here(&entry, whole(revision)?).await?;
-        let (url, series) = (of.url.clone(), self.series());
-        Some(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
+        Some(Checkout { commit, held: self.held(&of.url, entry, reading) })
     }
 
     /// Has a commit on this machine. Of a commit's whole id that is there already nobody is asked; a branch or tag is asked
@@ -286,10 +285,7 @@ impl Checkouts {
             return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
         }
         let entry = self.inner.entry(of);
-        let done = |commit, reading| {
-            let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
-            Ok(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
-        };
+        let done = |commit, reading| Ok(Checkout { commit, held: self.held(url, entry.clone(), reading) });
         if let Some(found) = self.here(of, revision).await {
             return Ok(found);
         }
@@ -351,8 +347,7 @@ impl Checkouts {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
         };
-        let held = CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() };
-        let checkout = Checkout { commit, held };
+        let checkout = Checkout { commit, held: self.held(url, entry, reading) };
         self.counted().await;
         Ok(checkout)
     }
@@ -374,7 +369,11 @@ impl Checkouts {
             entry.clone.read()
         };
         self.counted().await;
-        Ok(Some(CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() }))
+        Ok(Some(self.held(url, entry, reading)))
+    }
+
+    fn held(&self, url: &RepositoryUrl, entry: Arc<Entry>, reading: Arc<Reading>) -> CloneGuard {
+        CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() }
     }
 
     /// The branches and tags that whoever has a credential sees, sorted.

@@ -123,7 +123,7 @@ impl JetStream {
     #[must_use]
     pub fn bucket(&self, name: &str) -> Bucket {
         let own = self.inner.prefix.stream();
-        let context = context(&self.inner.client, self.inner.config.timeout);
+        let context = context(&self.inner.client, self.inner.config.access.timeout);
         let stream = format!("KV_{own}_{name}");
         let prefix = format!("$KV.{own}_{name}.");
         // A ledger has room for as much as the events of a source.

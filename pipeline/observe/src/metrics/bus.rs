@@ -106,8 +106,7 @@ impl BusSeries {
 
     /// A message could not be read and was kept aside; says whether it is the first one for this reason.
     pub fn unreadable(&self, why: Unreadable) -> bool {
-        let [newer, garbage] = &self.series.unreadable;
-        let counter = if why == Unreadable::Newer { newer } else { garbage };
+        let counter = &self.series.unreadable[why as usize];
         counter.inc();
         counter.get() == 1
     }

@@ -46,14 +46,7 @@ impl SpanSeries {
 
     /// Counts so many spans with this result.
     pub fn add(&self, result: SpanResult, spans: usize) {
-        let [exported, rejected, failed, dropped] = &*self.counters;
-        let counter = match result {
-            SpanResult::Exported => exported,
-            SpanResult::Rejected => rejected,
-            SpanResult::Failed => failed,
-            SpanResult::Dropped => dropped,
-        };
-        counter.inc_by(spans as u64);
+        self.counters[result as usize].inc_by(spans as u64);
     }
 }
 

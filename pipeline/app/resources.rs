@@ -1,8 +1,7 @@
 //! The role `resource-reporter`: the live state of objects of other kinds, reported; how the watch of several kinds meets
 //! what is known of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use pipeline_core::{Event, Meter, ObjectIndex, StageError, async_trait};
@@ -12,7 +11,7 @@ use serde_json::Value;
 use stages_kube::{Kind, Mapping, Reader, Right, Unwatched, Watches};
 use stages_resources::{
     Applications, KnownKind, LookupError, ObjectPart, ObjectReader, Phases, ReportOptions, ReportedKind,
-    ResourceEnrichment, Tracking, known,
+    ResourceEnrichment, Tracking, WarningLimit, known,
 };
 
 use super::dry_run::DryRun;
@@ -22,8 +21,6 @@ use crate::config::{Config, KindRules, TrackingMethod};
 
 /// The label that names an application, where no setting says another.
 const INSTANCE: &str = "app.kubernetes.io/instance";
-/// That applications cannot be found out is said at most so often.
-const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// The objects of one kind.
 pub(crate) struct OfKind {
@@ -114,7 +111,7 @@ pub(super) fn limits(config: &Config) -> KindLimits {
 /// Reads owners and applications.
 struct Cluster {
     reader: Reader,
-    failing: Mutex<Option<Instant>>,
+    failing: WarningLimit,
 }
 
 #[async_trait]
@@ -129,9 +126,7 @@ impl ObjectReader for Cluster {
             Err(error) => {
                 let error = StageError::from(error);
                 let reason = error.reason();
-                let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-                if failing.is_none_or(|last| last.elapsed() > SAID_EVERY) {
-                    *failing = Some(Instant::now());
+                if self.failing.due() {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "the application of an object cannot be found out");
                 }
@@ -150,7 +145,7 @@ async fn applications(config: &Config) -> anyhow::Result<Applications> {
     let label = config.argocd.instance_label_key.clone().unwrap_or_else(|| INSTANCE.to_owned());
     let tracking =
         Tracking { label: by_label.then_some(label), namespace: config.kubernetes.namespace.to_string() };
-    Ok(Applications::new(Arc::new(Cluster { reader, failing: Mutex::default() }), tracking))
+    Ok(Applications::new(Arc::new(Cluster { reader, failing: WarningLimit::default() }), tracking))
 }
 
 /// Routes, all in all.

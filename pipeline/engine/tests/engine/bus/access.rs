@@ -17,6 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use pipeline_bus::{Bus as _, Keep, Subject};
 
+use crate::bus::ledger_world;
 use crate::bus::world::{SOURCE, access, config, connected, durable, published, ready, soon, state, taken};
 use crate::server::Server;
 
@@ -73,12 +74,7 @@ impl Log {
 }
 
 async fn until(what: &str, done: impl Fn() -> bool) {
-    let waiting = async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    soon(what, waiting).await;
+    ledger_world::until(what, async || done()).await;
 }
 
 fn asked_by(server: &Server, credentials: Credentials) -> Config {

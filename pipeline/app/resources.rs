@@ -25,7 +25,6 @@ const INSTANCE: &str = "app.kubernetes.io/instance";
 /// The objects of one kind.
 pub(crate) struct OfKind {
     kind: Kind,
-    named: &'static str,
     known: KnownKind,
     /// Takes what is secret out of the texts that are kept of a phase.
     redactor: Redactor,
@@ -39,7 +38,7 @@ impl Mapping for OfKind {
     }
 
     fn named(&self) -> &'static str {
-        self.named
+        self.kind.singular
     }
 
     fn event(&self, event: Event, status: Option<&Phases>) -> Event {
@@ -161,12 +160,11 @@ pub(super) async fn build(
     dry: Option<DryRun>,
 ) -> anyhow::Result<Built> {
     let wanted = kinds(config).into_iter().map(|(kind, rules, known)| {
-        let (named, redactor, selector) = (kind.singular, redactor.clone(), rules.selector());
-        let mapping = move |kind| OfKind { kind, named, known: known.clone(), redactor: redactor.clone() };
+        let (redactor, selector) = (redactor.clone(), rules.selector());
+        let mapping = move |kind| OfKind { kind, known: known.clone(), redactor: redactor.clone() };
         stages_kube::Wanted {
             kind,
             pinned: rules.kind.version.is_some(),
-            named,
             only: rules.namespaces,
             except: rules.excluded_namespaces,
             selector,

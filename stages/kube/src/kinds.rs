@@ -22,12 +22,11 @@ use crate::{Config, ConfigError, Namespaces, Selector, discovery};
 
 /// A kind that is to be watched.
 pub struct Wanted<M> {
-    /// Its group and names; the version counts only where it is pinned.
+    /// Its group and names; the version counts only where it is pinned. Keys call it by its singular: no two of the same source may
+    /// have the same.
     pub kind: Kind,
     /// Only this version is taken, and not the one that the server prefers.
     pub pinned: bool,
-    /// What keys call it: no two of the same source may.
-    pub named: &'static str,
     /// Patterns of the only namespaces, of those that are watched at all; none for all.
     pub only: Vec<String>,
     /// Patterns of namespaces that are left out.
@@ -169,7 +168,7 @@ impl<M: Mapping> Watches<M> {
     }
 
     fn entry(&self, key: &Key) -> Option<&WatchedKind<M>> {
-        self.entries.iter().find(|entry| entry.wanted.named == key.kind())
+        self.entries.iter().find(|entry| entry.wanted.kind.singular == key.kind())
     }
 
     fn watch_of(&self, key: &Key) -> Option<Arc<Watch<M>>> {
@@ -180,7 +179,8 @@ impl<M: Mapping> Watches<M> {
     async fn follow(&self, at: usize, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
         let Some(entry) = self.entries.get(at) else { return };
         let (mut failures, mut said) = (FailureTracker::default(), false);
-        let (wanted, kind) = (entry.wanted.kind, entry.wanted.named);
+        let wanted = entry.wanted.kind;
+        let kind = wanted.singular;
         let stands = |state| out.note(SourceNote::Kind { kind, state });
         loop {
             let pinned = entry.wanted.pinned.then_some(wanted.version);
@@ -229,7 +229,7 @@ impl<M: Mapping> Watches<M> {
         entry.set(Some(watch.clone()));
         let gone = Shutdown::new();
         let (notes, knows, ended) = (out.clone(), out.clone(), gone.clone());
-        let (standing, named) = (standing.clone(), entry.wanted.named);
+        let (standing, named) = (standing.clone(), entry.wanted.kind.singular);
         let emitter = out.clone().noting(move |note| {
             // What defines the kind may be gone.
             if note == SourceNote::Broken(Reason::NotFound) {
@@ -291,7 +291,7 @@ impl<M: Mapping> Survey for Watches<M> {
     }
 
     fn watches_kind(&self, kind: &str) -> bool {
-        self.entries.iter().any(|entry| entry.wanted.named == kind)
+        self.entries.iter().any(|entry| entry.wanted.kind.singular == kind)
     }
 
     /// One kind that cannot be listed takes nothing from the others: it is left out, and said.
@@ -300,7 +300,7 @@ impl<M: Mapping> Survey for Watches<M> {
         let (mut is_any_listed, mut failed) = (false, None);
         for entry in &self.entries {
             let Some(watch) = entry.watch() else { continue };
-            let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.named).cloned();
+            let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.kind.singular).cloned();
             match watch.survey(of_kind.collect()).await {
                 Ok(found) => {
                     is_any_listed = true;
@@ -309,7 +309,7 @@ impl<M: Mapping> Survey for Watches<M> {
                 Err(failure) => {
                     let error: &dyn std::error::Error = &failure;
                     warn!(resource = %watch.kind, error, "cannot list a kind: it is left out of the survey");
-                    all.unlisted.insert(entry.wanted.named);
+                    all.unlisted.insert(entry.wanted.kind.singular);
                     failed = Some(failure);
                 }
             }

@@ -37,7 +37,7 @@ impl Tunnels {
 #[async_trait]
 impl Board for Tunnels {
     async fn put(&self, key: &str, value: Bytes, ttl: Duration) -> Result<(), BoardError> {
-        self.0.put_for(key, value, Expect::Anything, ttl).await.map(drop).map_err(Into::into)
+        self.0.put_for(key, value, ttl).await.map(drop).map_err(Into::into)
     }
 
     async fn remove(&self, key: &str) -> Result<(), BoardError> {

@@ -278,7 +278,7 @@ pub(super) async fn sink(
         }
         Target::File(path) => {
             let path = path.context("reporter.sink.file.path is not set")?.to_owned();
-            let file = stages_report::file::Config { path, fsync: stages_report::file::Fsync::Batch };
+            let file = stages_report::file::Config { path };
             let file = tokio::task::spawn_blocking(move || file.build()).await;
             Arc::new(file.context("open the report file")??)
         }

@@ -14,19 +14,13 @@ use crate::config::{Bus, Config};
 /// # Errors
 /// When one of them cannot be read, or does not hold what it should; it names the setting and the file.
 pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
-    let jetstream::Access { urls, timeout, credentials, tls, inbox_prefix } =
-        nats::access("bus", &bus.access(), &bus.urls.0, *bus.timeout).await?;
     Ok(jetstream::Config {
-        urls,
+        access: nats::access("bus", &bus.access(), &bus.urls.0, *bus.timeout).await?,
         prefix: bus.prefix.0.clone(),
         replicas: bus.copies,
         max_bytes: bus.max_bytes.0,
         reports_max_bytes: bus.reports_max_bytes.0,
         ack_wait: *bus.ack_wait,
-        timeout,
-        credentials,
-        tls,
-        inbox_prefix,
         duplicate_window: Duration::from_secs(120),
         max_ack_pending: 1_000,
         heartbeat: Duration::from_secs(4),

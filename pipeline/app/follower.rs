@@ -134,8 +134,9 @@ impl<W: Survey> Follower<W> {
     /// Where something may have been missed.
     async fn follow(&self, out: &Emitter, stop: &Shutdown, following: &mut Following) -> anyhow::Result<()> {
         let listed = Arc::new(Notify::new());
-        let told = listed.clone();
+        let (told, notes) = (listed.clone(), out.clone());
         let listing = out.clone().progressing(None).noting(move |note| {
+            notes.note(note);
             if matches!(note, SourceNote::Listed { .. }) {
                 told.notify_one();
             }

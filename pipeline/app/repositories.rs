@@ -31,28 +31,20 @@ const CLUSTER_EVERY: u64 = 15;
 /// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them; what these hold is used
 /// for applications as their AppProjects say, which are listed as well.
 pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
-    let scope = || Scope::Namespace(config.kubernetes.namespace.to_string());
-    let mut rights = Vec::new();
+    let scope = Scope::Namespace(config.kubernetes.namespace.to_string());
+    let right =
+        |group, resource, verbs| Right { group, resource, verbs, names: Vec::new(), scope: scope.clone() };
+    let (mut rights, mut names) = (Vec::new(), Vec::new());
     if of.argocd_secrets {
-        rights.push(Right {
-            group: "",
-            resource: "secrets",
-            verbs: &["list"],
-            names: Vec::new(),
-            scope: scope(),
-        });
-        let (group, resource, verbs) = ("argoproj.io", "appprojects", &["list"][..]);
-        rights.push(Right { group, resource, verbs, names: Vec::new(), scope: scope() });
-    }
-    let mut names = Vec::new();
-    if of.argocd_secrets {
+        rights.push(right("", "secrets", &["list"]));
+        rights.push(right("argoproj.io", "appprojects", &["list"]));
         names.push(SETTINGS.to_owned());
     }
     if of.argocd_certificates {
         names.extend([CERTIFICATES.to_owned(), HOSTS.to_owned()]);
     }
     if !names.is_empty() {
-        rights.push(Right { group: "", resource: "configmaps", verbs: &["get"], names, scope: scope() });
+        rights.push(Right { names, ..right("", "configmaps", &["get"]) });
     }
     rights
 }
@@ -205,7 +197,7 @@ impl ArgoCd {
     /// What stands there now.
     async fn read(&self) -> anyhow::Result<Found> {
         let namespace = &self.namespace;
-        let (mut versions, mut all, mut projects) = (Vec::new(), Vec::new(), None);
+        let mut found = Found::default();
         if self.secrets {
             let path = format!(
                 "/api/v1/namespaces/{namespace}/secrets?labelSelector=argocd.argoproj.io%2Fsecret-type%20in%20(repository%2Crepo-creds)"
@@ -214,30 +206,29 @@ impl ArgoCd {
                 format!("list the secrets of repositories in `{namespace}`: the service account needs `list` on secrets there")
             })?;
             for secret in list.iter().flat_map(|list| list["items"].as_array()).flatten() {
-                versions.push(secret["metadata"]["resourceVersion"].to_string());
-                all.extend(credential(namespace, secret));
+                found.versions.push(secret["metadata"]["resourceVersion"].to_string());
+                found.credentials.extend(credential(namespace, secret));
             }
             let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects");
             let list = self.reader.get(&path).await.with_context(|| {
                 format!("list the appprojects in `{namespace}`: the service account needs `list` on appprojects there")
             })?;
-            let found = list.as_ref().and_then(|list| list["items"].as_array()).map(Vec::as_slice);
-            let found = found.unwrap_or_default();
-            versions.extend(found.iter().map(|of| of["metadata"]["resourceVersion"].to_string()));
-            let settings = self.config_map(SETTINGS, &mut versions).await?;
+            let projects = list.as_ref().and_then(|list| list["items"].as_array()).map(Vec::as_slice);
+            let projects = projects.unwrap_or_default();
+            found.versions.extend(projects.iter().map(|of| of["metadata"]["resourceVersion"].to_string()));
+            let settings = self.config_map(SETTINGS, &mut found.versions).await?;
             let global = settings["data"]["globalProjects"].as_str().unwrap_or_default();
-            projects = Some(Projects::read(namespace, found, global));
+            found.projects = Some(Projects::read(namespace, projects, global));
         }
-        let (mut authorities, mut hosts) = (BTreeMap::new(), String::new());
         if self.certificates {
-            let map = self.config_map(CERTIFICATES, &mut versions).await?;
+            let map = self.config_map(CERTIFICATES, &mut found.versions).await?;
             for (host, pem) in map["data"].as_object().into_iter().flatten() {
-                authorities.insert(host.clone(), pem.as_str().unwrap_or_default().to_owned());
+                found.authorities.insert(host.clone(), pem.as_str().unwrap_or_default().to_owned());
             }
-            let map = self.config_map(HOSTS, &mut versions).await?;
-            map["data"]["ssh_known_hosts"].as_str().unwrap_or_default().clone_into(&mut hosts);
+            let map = self.config_map(HOSTS, &mut found.versions).await?;
+            map["data"]["ssh_known_hosts"].as_str().unwrap_or_default().clone_into(&mut found.hosts);
         }
-        Ok(Found { versions, credentials: all, hosts, authorities, everywhere: Vec::new(), projects })
+        Ok(found)
     }
 
     /// A ConfigMap of Argo CD, nothing where there is none, and its version.

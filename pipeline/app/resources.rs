@@ -1,8 +1,7 @@
 //! The role `resource-reporter`: the live state of objects of other kinds, reported; how the watch of several kinds meets
 //! what is known of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use pipeline_core::{Event, Meter, ObjectIndex, StageError, async_trait};
@@ -12,7 +11,7 @@ use serde_json::Value;
 use stages_kube::{Kind, Mapping, Reader, Right, Unwatched, Watches};
 use stages_resources::{
     Applications, KnownKind, LookupError, ObjectPart, ObjectReader, Phases, ReportOptions, ReportedKind,
-    ResourceEnrichment, Tracking, known,
+    ResourceEnrichment, Tracking, WarningLimit, known,
 };
 
 use super::dry_run::DryRun;
@@ -22,13 +21,10 @@ use crate::config::{Config, KindRules, TrackingMethod};
 
 /// The label that names an application, where no setting says another.
 const INSTANCE: &str = "app.kubernetes.io/instance";
-/// That applications cannot be found out is said at most so often.
-const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// The objects of one kind.
 pub(crate) struct OfKind {
     kind: Kind,
-    named: &'static str,
     known: KnownKind,
     /// Takes what is secret out of the texts that are kept of a phase.
     redactor: Redactor,
@@ -42,7 +38,7 @@ impl Mapping for OfKind {
     }
 
     fn named(&self) -> &'static str {
-        self.named
+        self.kind.singular
     }
 
     fn event(&self, event: Event, status: Option<&Phases>) -> Event {
@@ -114,7 +110,7 @@ pub(super) fn limits(config: &Config) -> KindLimits {
 /// Reads owners and applications.
 struct Cluster {
     reader: Reader,
-    failing: Mutex<Option<Instant>>,
+    failing: WarningLimit,
 }
 
 #[async_trait]
@@ -129,9 +125,7 @@ impl ObjectReader for Cluster {
             Err(error) => {
                 let error = StageError::from(error);
                 let reason = error.reason();
-                let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-                if failing.is_none_or(|last| last.elapsed() > SAID_EVERY) {
-                    *failing = Some(Instant::now());
+                if self.failing.due() {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(error, "the application of an object cannot be found out");
                 }
@@ -150,7 +144,7 @@ async fn applications(config: &Config) -> anyhow::Result<Applications> {
     let label = config.argocd.instance_label_key.clone().unwrap_or_else(|| INSTANCE.to_owned());
     let tracking =
         Tracking { label: by_label.then_some(label), namespace: config.kubernetes.namespace.to_string() };
-    Ok(Applications::new(Arc::new(Cluster { reader, failing: Mutex::default() }), tracking))
+    Ok(Applications::new(Arc::new(Cluster { reader, failing: WarningLimit::default() }), tracking))
 }
 
 /// Routes, all in all.
@@ -166,12 +160,11 @@ pub(super) async fn build(
     dry: Option<DryRun>,
 ) -> anyhow::Result<Built> {
     let wanted = kinds(config).into_iter().map(|(kind, rules, known)| {
-        let (named, redactor, selector) = (kind.singular, redactor.clone(), rules.selector());
-        let mapping = move |kind| OfKind { kind, named, known: known.clone(), redactor: redactor.clone() };
+        let (redactor, selector) = (redactor.clone(), rules.selector());
+        let mapping = move |kind| OfKind { kind, known: known.clone(), redactor: redactor.clone() };
         stages_kube::Wanted {
             kind,
             pinned: rules.kind.version.is_some(),
-            named,
             only: rules.namespaces,
             except: rules.excluded_namespaces,
             selector,

@@ -220,26 +220,18 @@ impl Unit for Place {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::tests::wrong;
+    use crate::config::tests::refused;
 
     #[test]
     fn what_cannot_be_is_refused_with_its_path() {
-        for (path, text, message) in [
-            (
-                "appProxy.remember",
-                "2m",
-                "appProxy.remember: must be at most 1m: so long may a right that was taken away hold",
-            ),
+        refused(&[
+            ("appProxy.remember", "2m", "must be at most 1m: so long may a right that was taken away hold"),
             (
                 "appProxy.workflows.url",
                 "http://argo-server:2746",
                 "appProxy.workflows.tokenFile: is not set, and appProxy.workflows.url needs it",
             ),
-            (
-                "appProxy.ownPods",
-                "app",
-                "appProxy.ownPods: must be labels, such as app.kubernetes.io/instance=runtime",
-            ),
+            ("appProxy.ownPods", "app", "must be labels, such as app.kubernetes.io/instance=runtime"),
             (
                 "appProxy.registration.runtime",
                 "eu1",
@@ -250,16 +242,9 @@ mod tests {
                 "github-oauth2",
                 "appProxy.oauth.externalUrl: is not set, and appProxy.oauth.secret needs it",
             ),
-            ("appProxy.oauth.secret", "A_b", "appProxy.oauth.secret: 'A_b' is no name of a Secret"),
-            ("appProxy.repositories.size", "1Ki", "appProxy.repositories.size: must be at least 1Mi"),
-            (
-                "appProxy.namespaces",
-                "A_b",
-                "appProxy.namespaces: 'A_b' is neither the name of a namespace nor *",
-            ),
-        ] {
-            let said = wrong(&[(path, text)]);
-            assert_eq!(said.trim_end_matches(" (from --set)"), message);
-        }
+            ("appProxy.oauth.secret", "A_b", "'A_b' is no name of a Secret"),
+            ("appProxy.repositories.size", "1Ki", "must be at least 1Mi"),
+            ("appProxy.namespaces", "A_b", "'A_b' is neither the name of a namespace nor *"),
+        ]);
     }
 }

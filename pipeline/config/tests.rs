@@ -32,6 +32,15 @@ pub(super) fn wrong(flags: &[(&str, &str)]) -> String {
     problems.lines().next().unwrap_or_default().trim_start_matches("config: ").to_owned()
 }
 
+/// Each setting refuses this text so; what is said of the setting itself stands here without its path.
+pub(super) fn refused(texts: &[(&str, &str, &str)]) {
+    for &(path, text, why) in texts {
+        let said = wrong(&[(path, text)]);
+        let said = said.trim_end_matches(" (from --set)");
+        assert_eq!(said.strip_prefix(&format!("{path}: ")).unwrap_or(said), why, "{path}");
+    }
+}
+
 #[test]
 fn the_defaults_are_those_of_the_house() {
     let config = resolve(&[], &host()).unwrap();

@@ -134,8 +134,9 @@ fn durable() -> pipeline_bus::Durable {
 }
 
 fn config(server: &NatsServer) -> jetstream::Config {
+    let (urls, credentials) = (vec![server.url()], jetstream::Credentials::None);
     jetstream::Config {
-        urls: vec![server.url()],
+        access: jetstream::Access { urls, timeout: SOON / 2, credentials, tls: None, inbox_prefix: None },
         prefix: "reporters".to_owned(),
         replicas: 1,
         max_bytes: 1 << 30,
@@ -144,10 +145,6 @@ fn config(server: &NatsServer) -> jetstream::Config {
         ack_wait: SOON,
         max_ack_pending: 1_000,
         heartbeat: SOON,
-        timeout: SOON / 2,
-        credentials: jetstream::Credentials::None,
-        tls: None,
-        inbox_prefix: None,
     }
 }
 

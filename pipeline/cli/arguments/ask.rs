@@ -141,7 +141,7 @@ pub(crate) enum ReporterCommand {
         #[arg(long, value_name = "NUMBER")]
         shard: Vec<u32>,
         /// Only this kind of step; may be repeated
-        #[arg(long, value_name = "STEP", value_parser = Step::NAMES)]
+        #[arg(long, value_name = "STEP", value_parser = Step::NAMES.to_vec())]
         step: Vec<String>,
         #[command(flatten)]
         on: RouteArgs,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::Reason;
 
 /// Whether reports may be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum CircuitState {
     /// They may.
     Closed,
@@ -28,12 +29,8 @@ pub enum CircuitState {
 impl CircuitState {
     /// How it is shown.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open { .. } => "open",
-            Self::Probing { .. } => "probing",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Why it is not closed.

@@ -3,6 +3,8 @@
 use std::iter::Sum;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::Version;
 
 /// One lane's counters (they only grow) and gauges, all taken at one instant.
@@ -10,7 +12,7 @@ use crate::Version;
 /// Every event that was observed has left by exactly one exit or is still held, so that at any moment
 /// `observed = acked + coalesced + filtered + parked + queued + waiting + in_flight`. A snapshot must be
 /// published whole: mixing two snapshots breaks the law.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LaneCounts {
     /// Counter: events taken in, re-reads of dirty keys included.
     pub observed: u64,
@@ -46,11 +48,14 @@ pub struct LaneCounts {
     /// Gauge: bytes of those facts.
     pub summary_bytes: u64,
     /// Gauge: the version of the oldest state that is held, or that a dirty key has kept something of; 0 for none.
+    #[serde(skip)]
     pub oldest_version: Version,
     /// Gauge: how long the oldest event or dirty mark has been waiting to be reported.
+    #[serde(skip)]
     pub oldest: Duration,
 
     /// Counter: of `observed`, those that the source brought, and not a read.
+    #[serde(skip)]
     pub delivered: u64,
     /// Counter: times a full queue turned an event into a dirty mark.
     pub overflowed: u64,

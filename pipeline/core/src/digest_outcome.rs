@@ -1,7 +1,8 @@
 //! What came of comparing what was acknowledged with what a receiver holds.
 
 /// What came of asking about one shard; a metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum DigestOutcome {
     /// It holds the same.
     Equal,
@@ -21,13 +22,7 @@ impl DigestOutcome {
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Differs => "differs",
-            Self::Unsettled => "unsettled",
-            Self::Unknown => "unknown",
-            Self::Failed => "failed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -71,15 +71,10 @@ impl Emitter {
         self.progress.as_ref()
     }
 
-    /// The same, and `also` hears what is told beside events, after whoever heard it before.
+    /// The same, but `note` hears what is told beside events.
     #[must_use]
-    pub fn noting(self, also: impl Fn(SourceNote) + Send + Sync + 'static) -> Self {
-        let note = self.note;
-        let both = move |told| {
-            note(told);
-            also(told);
-        };
-        Self { note: Arc::new(both), ..self }
+    pub fn noting(self, note: impl Fn(SourceNote) + Send + Sync + 'static) -> Self {
+        Self { note: Arc::new(note), ..self }
     }
 
     /// The same, with what the ledger knows, so that the first list finds what vanished before the process started. It is

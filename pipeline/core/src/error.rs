@@ -5,7 +5,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Why something failed, from a closed set: it is a metric label and a log field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// The peer did not answer in time.
     Timeout,
@@ -43,24 +57,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, for tests and for metrics that start at zero.
-    pub const ALL: [Self; 16] = [
-        Self::Timeout,
-        Self::Unreachable,
-        Self::ServerError,
-        Self::RateLimited,
-        Self::Unauthorized,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::Refused,
-        Self::Malformed,
-        Self::TooLarge,
-        Self::TooSlow,
-        Self::CutShort,
-        Self::Tls,
-        Self::Redirect,
-        Self::Io,
-        Self::Stopping,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Whether it may pass without anybody changing anything.
     #[must_use]
@@ -73,25 +70,8 @@ impl Reason {
 
     /// The label and log value.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Unreachable => "unreachable",
-            Self::ServerError => "server_error",
-            Self::RateLimited => "rate_limited",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Refused => "refused",
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too_large",
-            Self::TooSlow => "too_slow",
-            Self::CutShort => "cut_short",
-            Self::Tls => "tls",
-            Self::Redirect => "redirect",
-            Self::Io => "io",
-            Self::Stopping => "stopping",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

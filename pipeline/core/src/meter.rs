@@ -98,7 +98,8 @@ pub struct Pressure {
 }
 
 /// What a call had to wait for before it was made; a metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Wait {
     /// For another call to end: as many as may be were under way.
     Slot,
@@ -112,11 +113,8 @@ impl Wait {
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Slot => "slot",
-            Self::Budget => "budget",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -89,7 +89,8 @@ pub enum Step {
 }
 
 /// Why an event's state was folded into another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Folded {
     /// The queue was full.
     Full,
@@ -110,15 +111,7 @@ pub enum Folded {
 impl Folded {
     /// How it is told.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Dirty => "dirty",
-            Self::Limited => "limited",
-            Self::Overtaken => "overtaken",
-            Self::Former => "former",
-            Self::Retried => "retried",
-            Self::Doubted => "doubted",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

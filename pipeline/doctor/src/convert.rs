@@ -43,13 +43,6 @@ pub struct Note {
     pub why: String,
 }
 
-impl Note {
-    /// Of what stands in no file, as the other chart has it where nothing is said.
-    fn of(path: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { path: path.into(), file: None, line: 0, why: why.into() }
-    }
-}
-
 /// What came of a file.
 #[derive(Debug)]
 pub struct Converted {

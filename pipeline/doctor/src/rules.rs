@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub use self::cluster::Cluster;
 use self::cluster::Place;
 pub(crate) use self::cluster::quantity;
-pub(crate) use self::network::within;
 pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
+pub(crate) use self::network::{DAY, SOON, within};
 pub(crate) use self::peers::{GIT_CREDENTIALS, GIVES_GIT_TOKEN};
 pub use self::pods::is_own_volume;
 use crate::chart::{Chart, FOREIGN};
@@ -396,10 +396,17 @@ impl Judged {
     }
 
     /// Adds a finding where the value stands, or else the nearest mapping around it that was given.
-    fn add(&mut self, severity: Severity, code: &'static str, path: &str, wanted: &str, todo: &str) {
+    fn add(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        path: &str,
+        wanted: &str,
+        todo: &str,
+    ) -> &mut Finding {
         let (file, line) = self.place(path);
         let found = shown(path, self.at(path));
-        self.findings.push(Finding {
+        self.findings.push_mut(Finding {
             code,
             severity,
             file,
@@ -409,7 +416,7 @@ impl Judged {
             wanted: wanted.to_owned(),
             meant: None,
             todo: todo.to_owned(),
-        });
+        })
     }
 
     fn place(&self, path: &str) -> (Option<Arc<str>>, u64) {

@@ -56,8 +56,9 @@ impl Default for HealthLimits {
 }
 
 /// What is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Check {
     /// The watch has listed, and moves.
     Source,
@@ -82,22 +83,15 @@ impl Check {
 
     /// The name in `/healthz` and the metric label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Source => "source",
-            Self::Lanes => "lanes",
-            Self::Sink => "sink",
-            Self::Ledger => "ledger",
-            Self::Settings => "settings",
-            Self::Argocd => "argocd",
-            Self::Bus => "bus",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// How a check stands; the worse is the greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// As it should be.
     Ok = 0,
@@ -110,12 +104,8 @@ pub enum State {
 impl State {
     /// The name in `/healthz`.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Degraded => "degraded",
-            Self::Failing => "failing",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

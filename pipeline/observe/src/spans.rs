@@ -63,7 +63,8 @@ pub struct EventSpan {
 }
 
 /// How an event ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum EventEnd {
     /// All its reports were acknowledged.
     Acked,
@@ -80,14 +81,8 @@ pub enum EventEnd {
 impl EventEnd {
     /// The value of the attribute of the span that says so.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Acked => "acked",
-            Self::Filtered => "filtered",
-            Self::Coalesced => "coalesced",
-            Self::Parked => "parked",
-            Self::Stopped => "stopped",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

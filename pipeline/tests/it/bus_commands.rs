@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use loadtest::nats::NatsServer;
-use pipeline_bus::jetstream::{Config, Credentials, Expect, JetStream, LEASES, LEDGER, connect};
+use pipeline_bus::jetstream::{Access, Config, Credentials, Expect, JetStream, LEASES, LEDGER, connect};
 use pipeline_bus::{About, Durable, Keep, Message, Payload, Published, Refusal, Subject};
 use pipeline_core::{Digest, EntityId, Key, Shutdown, Timestamp, Version};
 use pipeline_ownership::{Presence, Replica};
@@ -42,8 +42,9 @@ pub(crate) async fn connected(server: &NatsServer) -> JetStream {
 
 /// Connected to make a stream of events of at most so many bytes.
 async fn connected_for(server: &NatsServer, max_bytes: u64) -> JetStream {
+    let (urls, credentials) = (vec![server.url()], Credentials::None);
     let config = Config {
-        urls: vec![server.url()],
+        access: Access { urls, timeout: SOON, credentials, tls: None, inbox_prefix: None },
         prefix: "gitops-runtime".to_owned(),
         replicas: 1,
         max_bytes,
@@ -52,10 +53,6 @@ async fn connected_for(server: &NatsServer, max_bytes: u64) -> JetStream {
         ack_wait: Duration::from_secs(10),
         max_ack_pending: 1_000,
         heartbeat: Duration::from_secs(4),
-        timeout: SOON,
-        credentials: Credentials::None,
-        tls: None,
-        inbox_prefix: None,
     };
     tokio::time::timeout(SOON, connect(config, &Shutdown::new())).await.unwrap().unwrap()
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use crate::OperationEnd;
 use pipeline_core::{Digest, EntityId, Hasher};
 use pipeline_redact::Redactor;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use stages_client::synced_sources;
 
@@ -29,9 +30,11 @@ const GIT_ANNOTATIONS: [&str; 2] =
     ["mrp-controller.argoproj.io/git-revisions", "mrp-controller.argoproj.io/git-revision"];
 
 /// Health as Argo CD assesses it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Health {
+    #[serde(default)]
     pub(crate) status: String,
+    #[serde(default)]
     pub(crate) message: String,
 }
 

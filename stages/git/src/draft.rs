@@ -14,6 +14,7 @@ use git2::{
 use crate::GitRepository;
 use crate::error::GitError;
 use crate::snapshot::shown;
+use crate::trees::LINK;
 
 /// Bytes of a path.
 const LONGEST: usize = 1_024;
@@ -21,7 +22,6 @@ const LONGEST: usize = 1_024;
 pub const MOST_FILES: usize = 1_000;
 /// The backend in memory goes before what is on the disk.
 const BEFORE_ALL: i32 = 1_000;
-const LINK: i32 = 0o120_000;
 
 /// What becomes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

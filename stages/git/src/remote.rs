@@ -55,6 +55,13 @@ pub use prefix::UrlPrefix;
 pub use tenant::{Projects, Tenant};
 pub use url::{RepositoryUrl, Scheme};
 
+/// Does what blocks, on a thread that may.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
+) -> Result<T, FetchError> {
+    tokio::task::spawn_blocking(act).await.unwrap_or(Err(FetchError::Stopping))
+}
+
 /// What a lock holds; a panic of whoever held it is no reason to stop.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use git2::{ErrorCode, ObjectType, Oid, Repository, Tree};
 
 use crate::error::GitError;
-use crate::trees::{TreeLimits, Trees};
+use crate::trees::{LINK, TreeLimits, Trees};
 
 /// Links that are followed one after another.
 const MAX_LINKS: usize = 8;
@@ -18,7 +18,6 @@ const EACH_LINK: usize = 64;
 /// Names of one directory that are listed.
 const MAX_NAMES: usize = 100_000;
 const KEPT: TreeLimits = TreeLimits { trees: 1_024, entries: 100_000 };
-const LINK: i32 = 0o120_000;
 /// What a file begins with whose content is kept elsewhere.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 

@@ -5,6 +5,9 @@ use std::rc::Rc;
 
 use git2::{Oid, Repository, Tree};
 
+/// The mode of a symbolic link.
+pub(crate) const LINK: i32 = 0o120_000;
+
 /// Reads trees of one repository, and keeps some.
 pub(crate) struct Trees<'r> {
     repository: &'r Repository,

@@ -13,7 +13,7 @@ pub fn first(text: &str) -> Result<Value, String> {
 
 /// The text of the first document that says anything.
 pub fn first_document(text: &str) -> Option<&str> {
-    documents(text).into_iter().map(|document| document.text).find(|text| !is_empty(text))
+    documents(text).first().map(|document| document.text)
 }
 
 /// One document of a file.
@@ -60,15 +60,7 @@ fn is_empty(text: &str) -> bool {
 ///
 /// # Errors
 /// Why it is no YAML, without what stands in it.
-pub fn parse(text: &str) -> Result<Value, String> {
-    parse_as(text)
-}
-
-/// The same, as a type of the caller's.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_as<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     read(text, serde_saphyr::options! { with_snippet: false, strict_booleans: true })
 }
 

@@ -26,8 +26,6 @@ pub enum Cluster {
     /// The usual places: `$KUBECONFIG`, `~/.kube/config`, else the pod's service account.
     #[default]
     Infer,
-    /// The pod's service account.
-    ServiceAccount,
     /// A kubeconfig.
     Kubeconfig {
         /// Its file; the usual places when `None`.
@@ -135,9 +133,6 @@ pub enum ConfigError {
     /// None of the usual places says which cluster.
     #[error("there is neither a kubeconfig ($KUBECONFIG, ~/.kube/config) nor a pod's service account")]
     Nowhere(#[source] kube::config::InClusterError),
-    /// There is no service account to be found.
-    #[error("service account of the pod cannot be read")]
-    ServiceAccount(#[source] kube::config::InClusterError),
     /// The address is none.
     #[error("api server url is not `http(s)://host:port`")]
     Url,
@@ -277,7 +272,6 @@ impl Cluster {
                 }
                 found => found?,
             },
-            Self::ServiceAccount => kube::Config::incluster().map_err(ConfigError::ServiceAccount)?,
             Self::Kubeconfig { path, context } => kubeconfig(path.as_ref(), context.clone()).await?,
             Self::Server { url, token, token_file, ca_file } => {
                 let mut config = kube::Config::new(url.parse().map_err(|_| ConfigError::Url)?);

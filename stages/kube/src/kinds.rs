@@ -22,12 +22,11 @@ use crate::{Config, ConfigError, Namespaces, Selector, discovery};
 
 /// A kind that is to be watched.
 pub struct Wanted<M> {
-    /// Its group and names; the version counts only where it is pinned.
+    /// Its group and names; the version counts only where it is pinned. Keys call it by its singular: no two of the same source may
+    /// have the same.
     pub kind: Kind,
     /// Only this version is taken, and not the one that the server prefers.
     pub pinned: bool,
-    /// What keys call it: no two of the same source may.
-    pub named: &'static str,
     /// Patterns of the only namespaces, of those that are watched at all; none for all.
     pub only: Vec<String>,
     /// Patterns of namespaces that are left out.
@@ -169,7 +168,7 @@ impl<M: Mapping> Watches<M> {
     }
 
     fn entry(&self, key: &Key) -> Option<&WatchedKind<M>> {
-        self.entries.iter().find(|entry| entry.wanted.named == key.kind())
+        self.entries.iter().find(|entry| entry.wanted.kind.singular == key.kind())
     }
 
     fn watch_of(&self, key: &Key) -> Option<Arc<Watch<M>>> {
@@ -180,7 +179,8 @@ impl<M: Mapping> Watches<M> {
     async fn follow(&self, at: usize, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
         let Some(entry) = self.entries.get(at) else { return };
         let (mut failures, mut said) = (FailureTracker::default(), false);
-        let (wanted, kind) = (entry.wanted.kind, entry.wanted.named);
+        let wanted = entry.wanted.kind;
+        let kind = wanted.singular;
         let stands = |state| out.note(SourceNote::Kind { kind, state });
         loop {
             let pinned = entry.wanted.pinned.then_some(wanted.version);
@@ -228,33 +228,20 @@ impl<M: Mapping> Watches<M> {
         let watch = Arc::new(self.config.clone().watch(self.connection.clone(), which, mapping, deps));
         entry.set(Some(watch.clone()));
         let gone = Shutdown::new();
-        let (wants, emits, notes, knows, waits) =
-            (out.clone(), out.clone(), out.clone(), out.clone(), out.clone());
-        let (ended, standing, named) = (gone.clone(), standing.clone(), entry.wanted.named);
-        let emitter = Emitter::new(
-            move |key| wants.wants(key),
-            move |event| {
-                let out = emits.clone();
-                Box::pin(async move { out.emit(event).await })
-            },
-            move |note| {
-                // What defines the kind may be gone.
-                if note == SourceNote::Broken(Reason::NotFound) {
-                    ended.cancel();
-                    return;
-                }
-                lock(&standing).take(at, note).into_iter().for_each(|note| notes.note(note));
-            },
-        );
+        let (notes, knows, ended) = (out.clone(), out.clone(), gone.clone());
+        let (standing, named) = (standing.clone(), entry.wanted.kind.singular);
+        let emitter = out.clone().noting(move |note| {
+            // What defines the kind may be gone.
+            if note == SourceNote::Broken(Reason::NotFound) {
+                ended.cancel();
+                return;
+            }
+            lock(&standing).take(at, note).into_iter().for_each(|note| notes.note(note));
+        });
         let emitter = emitter.knowing(move || {
             let out = knows.clone();
             async move { out.known().await.into_iter().filter(|(key, ..)| key.kind() == named).collect() }
         });
-        let emitter = emitter.paced(move |_| {
-            let out = waits.clone();
-            async move { out.wait_for_capacity().await }
-        });
-        let emitter = emitter.progressing(out.progress().cloned());
         // A watch ends when it is told to, and by nothing else.
         let _ = watch.run(emitter, gone).await;
     }
@@ -304,7 +291,7 @@ impl<M: Mapping> Survey for Watches<M> {
     }
 
     fn watches_kind(&self, kind: &str) -> bool {
-        self.entries.iter().any(|entry| entry.wanted.named == kind)
+        self.entries.iter().any(|entry| entry.wanted.kind.singular == kind)
     }
 
     /// One kind that cannot be listed takes nothing from the others: it is left out, and said.
@@ -313,7 +300,7 @@ impl<M: Mapping> Survey for Watches<M> {
         let (mut is_any_listed, mut failed) = (false, None);
         for entry in &self.entries {
             let Some(watch) = entry.watch() else { continue };
-            let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.named).cloned();
+            let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.kind.singular).cloned();
             match watch.survey(of_kind.collect()).await {
                 Ok(found) => {
                     is_any_listed = true;
@@ -322,7 +309,7 @@ impl<M: Mapping> Survey for Watches<M> {
                 Err(failure) => {
                     let error: &dyn std::error::Error = &failure;
                     warn!(resource = %watch.kind, error, "cannot list a kind: it is left out of the survey");
-                    all.unlisted.insert(entry.wanted.named);
+                    all.unlisted.insert(entry.wanted.kind.singular);
                     failed = Some(failure);
                 }
             }

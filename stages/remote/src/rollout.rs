@@ -181,7 +181,7 @@ impl FoundRollout {
         if let (Some(variables), Value::Object(more)) = (variables.as_object_mut(), &change.more) {
             variables.extend(more.clone());
         }
-        let before: Option<Rollout> = match args.waiting.wait {
+        let before: Option<Rollout> = match args.change.waiting.wait {
             true => Some(read(self.read("").await?)?),
             false => None,
         };
@@ -193,7 +193,7 @@ impl FoundRollout {
             query: change.query,
             variables,
         };
-        let carried = act.carry_out(&self.proxy, &args.careful, screen).await?;
+        let carried = act.carry_out(&self.proxy, &args.change.careful, screen).await?;
         if carried.is_none() {
             return screen.say(&(change.plan)(&read(self.read("").await?)?));
         }
@@ -211,7 +211,7 @@ impl FoundRollout {
                 false => Progress::Pending(now.standing()),
             })
         };
-        wait(&args.waiting, screen, look).await
+        wait(&args.change.waiting, screen, look).await
     }
 }
 
@@ -243,7 +243,7 @@ pub(crate) async fn run(
         RolloutCommand::Restart(done) => (done, RolloutChange::restart()),
         RolloutCommand::Skip(done) => (done, RolloutChange::skip()),
     };
-    let found = FoundRollout::find(&args.meant, &args.way, environment).await?;
+    let found = FoundRollout::find(&args.meant, &args.change.way, environment).await?;
     found.change(&change, args, screen).await
 }
 

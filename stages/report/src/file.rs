@@ -1,7 +1,7 @@
 //! Appends reports to a file, a line each.
 //!
-//! takes: shipments - gives: an answer for each, after its line is in the file (and on the disk, with
-//! [`Fsync::Batch`]) - calls: nobody; lines are `{"idempotencyKey", "traceparent", "application", "kind",
+//! takes: shipments - gives: an answer for each, after its line is on the disk; one fsync serves all batches that came while
+//! the last was written - calls: nobody; lines are `{"idempotencyKey", "traceparent", "application", "kind",
 //! "data"}`, newline-delimited JSON - fails: whatever the disk says (full, gone) retries; no half line stays.
 //! The file may be moved away or removed by others (logrotate): the next batch finds that and opens a new
 //! one. Only one process writes to it.
@@ -22,23 +22,11 @@ use pipeline_core::{Compared, Reason, ShardDigest, Shipment, StageError};
 use crate::envelope;
 use crate::lines::{Lines, Output};
 
-/// When an answer is given.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Fsync {
-    /// When the lines are on the disk; one fsync serves all batches that came while the last was written.
-    #[default]
-    Batch,
-    /// When the lines are with the operating system: a crash of the machine may lose what was answered.
-    Never,
-}
-
-/// The file and how it is written.
+/// The file that is written.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where; created (mode 0640) if it is not there, its folder is not.
     pub path: PathBuf,
-    /// When an answer is given.
-    pub fsync: Fsync,
 }
 
 impl Config {
@@ -53,7 +41,6 @@ impl Config {
         })?;
         let open_file = OpenFile {
             path: self.path.clone(),
-            fsync: self.fsync,
             torn: ends_torn(&handle).unwrap_or(false),
             handle: Some(handle),
             uncommitted: false,
@@ -108,7 +95,6 @@ impl pipeline_core::Sink for File {
 /// The open file, on its thread.
 struct OpenFile {
     path: PathBuf,
-    fsync: Fsync,
     handle: Option<Handle>,
     /// The file ends in the middle of a line: a crash, or a failure that could not be undone.
     torn: bool,
@@ -156,10 +142,7 @@ impl Output for OpenFile {
 
     fn commit(&mut self) -> io::Result<()> {
         self.uncommitted = false;
-        match (&self.handle, self.fsync) {
-            (Some(handle), Fsync::Batch) => handle.sync_data(),
-            _ => Ok(()),
-        }
+        self.handle.as_ref().map_or(Ok(()), Handle::sync_data)
     }
 
     fn failed(&mut self, error: &io::Error) -> Reason {

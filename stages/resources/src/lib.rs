@@ -26,3 +26,4 @@ pub use kind::{KnownKind, OwnerKind, known};
 pub use payload::schema;
 pub use phases::Phases;
 pub use stage::{ReportOptions, ReportedKind, ResourceEnrichment, TakesApplication};
+pub use warnings::WarningLimit;

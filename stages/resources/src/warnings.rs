@@ -8,11 +8,11 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// When a warning was logged last.
 #[derive(Debug, Default)]
-pub(crate) struct WarningLimit(Mutex<Option<Instant>>);
+pub struct WarningLimit(Mutex<Option<Instant>>);
 
 impl WarningLimit {
     /// Whether the warning may be logged now; if so, it counts as logged.
-    pub(crate) fn due(&self) -> bool {
+    pub fn due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.is_none_or(|last| last.elapsed() >= INTERVAL);
         if due {

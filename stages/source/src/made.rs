@@ -64,7 +64,8 @@ pub(crate) struct Object {
 impl Object {
     pub(crate) fn of(manifest: Manifest, file: &Arc<str>) -> Self {
         let Manifest { group, kind, namespace, name, path, first_line, last_line, manifest } = manifest;
-        let plain = stages_git::yaml::parse(&manifest).ok().filter(|object| object["items"].is_null());
+        let plain =
+            stages_git::yaml::parse::<Value>(&manifest).ok().filter(|object| object["items"].is_null());
         let generated = plain.as_ref().is_some_and(|object| {
             object["metadata"]["name"].is_null() && object["metadata"]["generateName"].is_string()
         });

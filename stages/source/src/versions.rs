@@ -147,7 +147,7 @@ fn value(files: &Snapshot<'_>, path: &str) -> Result<Value, VersionError> {
         return serde_json::from_str(&text).map_err(why);
     }
     let Some(text) = yaml::first_document(&text) else { return Ok(Value::Null) };
-    let node: Node = yaml::parse_as(text).map_err(|why| invalid(path, &why))?;
+    let node: Node = yaml::parse(text).map_err(|why| invalid(path, &why))?;
     node.into_value().ok_or_else(|| invalid(path, "a key of it is no text"))
 }
 

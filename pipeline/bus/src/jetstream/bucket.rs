@@ -123,7 +123,7 @@ impl JetStream {
     #[must_use]
     pub fn bucket(&self, name: &str) -> Bucket {
         let own = self.inner.prefix.stream();
-        let context = context(&self.inner.client, self.inner.config.timeout);
+        let context = context(&self.inner.client, self.inner.config.access.timeout);
         let stream = format!("KV_{own}_{name}");
         let prefix = format!("$KV.{own}_{name}.");
         // A ledger has room for as much as the events of a source.
@@ -191,21 +191,15 @@ impl Bucket {
         self.send(key, value, expect).await?.answer().await
     }
 
-    /// As [`Bucket::put`]; the value goes by itself after `ttl`, in whole seconds and at least one. Nobody who watches is
-    /// told of that.
+    /// As [`Bucket::put`], whatever stands there; the value goes by itself after `ttl`, in whole seconds and at least one.
+    /// Nobody who watches is told of that.
     ///
     /// # Errors
     /// [`PutError`].
-    pub async fn put_for(
-        &self,
-        key: &str,
-        value: Bytes,
-        expect: Expect<'_>,
-        ttl: Duration,
-    ) -> Result<u64, PutError> {
+    pub async fn put_for(&self, key: &str, value: Bytes, ttl: Duration) -> Result<u64, PutError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_MESSAGE_TTL, seconds(ttl));
-        self.write(key, value, expect, headers).await?.answer().await
+        self.write(key, value, Expect::Anything, headers).await?.answer().await
     }
 
     /// Takes `key` away and waits for the answer; returns the sequence of the mark that stands in its place for a minute.

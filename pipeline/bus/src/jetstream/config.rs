@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Access, Credentials};
+use super::Access;
 use crate::{Prefix, PrefixError};
 use async_nats::ServerAddr;
 
 /// How to reach the bus and what stands there.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Servers, `nats://host:port` or `tls://host:port`, tried in any order; never with a user or password in them.
-    pub urls: Vec<String>,
+    /// How it is reached, and who asks.
+    pub access: Access,
     /// First part of every subject; with dots as underscores the stream's name.
     pub prefix: String,
     /// Copies of the stream in a cluster of servers: 1 or 3.
@@ -30,14 +30,6 @@ pub struct Config {
     /// How often a server that has nothing to deliver says that it is there; without a word for twice as long it is asked
     /// anew.
     pub heartbeat: Duration,
-    /// For how long one question to the server may go unanswered.
-    pub timeout: Duration,
-    /// Who asks.
-    pub credentials: Credentials,
-    /// TLS; also without it a server that asks for TLS gets it, with the system's roots.
-    pub tls: Option<Tls>,
-    /// What subjects of answers begin with, of a user who may subscribe below that alone; `None`: `_INBOX`, as usual.
-    pub inbox_prefix: Option<String>,
 }
 
 /// TLS to the server; all files are PEM, read for each connection.
@@ -78,7 +70,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`], the first there is.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.servers()?;
+        servers(&self.access.urls)?;
         Prefix::new(&self.prefix)?;
         if !matches!(self.replicas, 1 | 3) {
             return Err(ConfigError::Replicas(self.replicas));
@@ -95,26 +87,11 @@ impl Config {
             ),
             ("ack_wait", time(self.ack_wait)),
             ("heartbeat", time(self.heartbeat)),
-            ("timeout", time(self.timeout)),
+            ("timeout", time(self.access.timeout)),
         ];
         match figures.into_iter().find(|(_, fits)| !fits) {
             Some((what, _)) => Err(ConfigError::Figure(what)),
             None => Ok(()),
-        }
-    }
-
-    pub(super) fn servers(&self) -> Result<Vec<ServerAddr>, ConfigError> {
-        servers(&self.urls)
-    }
-
-    /// How it is reached, and who asks.
-    pub(super) fn access(&self) -> Access {
-        Access {
-            urls: self.urls.clone(),
-            timeout: self.timeout,
-            credentials: self.credentials.clone(),
-            tls: self.tls.clone(),
-            inbox_prefix: self.inbox_prefix.clone(),
         }
     }
 }
@@ -144,12 +121,19 @@ pub fn servers(urls: &[String]) -> Result<Vec<ServerAddr>, ConfigError> {
 mod tests {
     use pipeline_core::SecretString;
 
+    use super::super::Credentials;
     use super::*;
 
     fn usual() -> Config {
-        let urls = vec!["nats://127.0.0.1:4222".into()];
+        let access = Access {
+            urls: vec!["nats://127.0.0.1:4222".into()],
+            timeout: Duration::from_secs(5),
+            credentials: Credentials::None,
+            tls: None,
+            inbox_prefix: None,
+        };
         Config {
-            urls,
+            access,
             prefix: "gitops-runtime".to_owned(),
             replicas: 1,
             max_bytes: 1 << 30,
@@ -158,10 +142,6 @@ mod tests {
             ack_wait: Duration::from_secs(30),
             max_ack_pending: 1_000,
             heartbeat: Duration::from_secs(4),
-            timeout: Duration::from_secs(5),
-            credentials: Credentials::None,
-            tls: None,
-            inbox_prefix: None,
         }
     }
 
@@ -174,17 +154,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_refused() {
-        assert_eq!(refused(|it| it.urls.clear()), "the bus needs the address of at least one server");
+        assert_eq!(refused(|it| it.access.urls.clear()), "the bus needs the address of at least one server");
         for wrong in ["https://a", "ws://a", "nats://", "nats://a:x"] {
             assert_eq!(
-                refused(|it| it.urls.push(wrong.into())),
+                refused(|it| it.access.urls.push(wrong.into())),
                 "server 2 of the bus is not a nats:// or tls:// address",
                 "{wrong}"
             );
         }
         for secret in ["nats://canary:canary@a", "nats://canary@a"] {
             assert_eq!(
-                refused(|it| it.urls = vec![secret.into()]),
+                refused(|it| it.access.urls = vec![secret.into()]),
                 "server 1 of the bus has a user or password in its address; they belong into its credentials"
             );
         }
@@ -206,7 +186,7 @@ mod tests {
             "the bus's duplicate window is 0 or too large"
         );
         assert_eq!(refused(|it| it.ack_wait = nothing), "the bus's ack_wait is 0 or too large");
-        assert_eq!(refused(|it| it.timeout = Duration::MAX), "the bus's timeout is 0 or too large");
+        assert_eq!(refused(|it| it.access.timeout = Duration::MAX), "the bus's timeout is 0 or too large");
     }
 
     #[test]
@@ -217,7 +197,9 @@ mod tests {
             Credentials::Token(password()),
             Credentials::Nkey(password()),
         ] {
-            let printed = format!("{:?}", Config { credentials, ..usual() });
+            let mut config = usual();
+            config.access.credentials = credentials;
+            let printed = format!("{config:?}");
             assert!(!printed.contains("canary"), "{printed}");
         }
     }

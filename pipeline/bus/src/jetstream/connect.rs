@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::access::{Files, is_refusal};
 use super::events::ConnectionLog;
 use super::publish::{ROOM_KIB, context};
-use super::{Config, ConfigError, Inner, JetStream};
+use super::{Config, ConfigError, Inner, JetStream, servers};
 use crate::{Prefix, PrefixError};
 
 /// Why there will be no connection. A server that is away or refuses is not among it: that is tried for ever.
@@ -42,10 +42,10 @@ pub enum ConnectError {
 pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, ConnectError> {
     config.check()?;
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
-    let servers = config.servers()?;
-    let access = config.access();
+    let access = &config.access;
+    let servers = servers(&access.urls)?;
     let said = Arc::new(ConnectionLog::of_the_bus(access.credentials.kind()));
-    let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
+    let files = Files::of(access).await.map_err(ConnectError::Credentials)?;
     let client = tokio::select! {
         client = access.connect(&servers, &said, |_| {}) => client,
         () = stop.cancelled() => return Err(ConnectError::Stopped),
@@ -60,11 +60,11 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
 pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     config.check()?;
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
-    let access = config.access();
+    let access = &config.access;
     let kind = access.credentials.kind();
     let said = Arc::new(ConnectionLog::of_the_bus(kind));
-    let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
-    let connected = access.connect_once(&config.servers()?, &said, |_| {}).await;
+    let files = Files::of(access).await.map_err(ConnectError::Credentials)?;
+    let connected = access.connect_once(&servers(&access.urls)?, &said, |_| {}).await;
     let client = connected.map_err(|error| match is_refusal(error.kind()) {
         true => ConnectError::Refused(kind),
         false => ConnectError::Away(error),
@@ -78,7 +78,7 @@ fn open(
     prefix: Prefix,
     (files, said): (Files, Arc<ConnectionLog>),
 ) -> JetStream {
-    let following = files.followed(client.clone(), config.access(), said, || {});
+    let following = files.followed(client.clone(), config.access.clone(), said, || {});
     over(client, config, prefix, following)
 }
 
@@ -88,7 +88,7 @@ fn over(
     prefix: Prefix,
     following: Option<AbortOnDropHandle<()>>,
 ) -> JetStream {
-    let context = context(&client, config.timeout);
+    let context = context(&client, config.access.timeout);
     JetStream {
         inner: Arc::new(Inner {
             client,

@@ -211,7 +211,7 @@ impl Deliveries {
             of: raw.headers.as_ref().and_then(headers::object),
         });
         let (epoch, lost_ends) = raw.headers.as_ref().map_or((0, 0), headers::published_by);
-        let acker = Arc::new(MessageAcker { inner, timeout: self.bus.inner.config.timeout });
+        let acker = Arc::new(MessageAcker { inner, timeout: self.bus.inner.config.access.timeout });
         Delivery {
             message,
             subject,

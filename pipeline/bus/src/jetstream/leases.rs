@@ -83,7 +83,7 @@ impl Store for LeaseBucket {
 
     async fn announce(&self, presence: &Presence) {
         let key = format!("{MEMBER}{}", presence.replica);
-        let written = self.bucket.put_for(&key, presence.encode().into(), Expect::Anything, self.ttl).await;
+        let written = self.bucket.put_for(&key, presence.encode().into(), self.ttl).await;
         self.said(written.map_err(bus));
     }
 

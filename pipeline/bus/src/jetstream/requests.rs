@@ -45,7 +45,7 @@ impl Requests for JetStream {
         let subscribed = client.queue_subscribe(self.asked(subject), GROUP.to_owned()).await;
         let questions = subscribed.map_err(|error| failed(act, error))?;
         // The server reads what a connection says in its order.
-        match tokio::time::timeout(self.inner.config.timeout, client.flush()).await {
+        match tokio::time::timeout(self.inner.config.access.timeout, client.flush()).await {
             Ok(flushed) => flushed.map_err(|error| failed(act, error))?,
             Err(_) => return Err(RequestError::Away),
         }

@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use super::controller::Controller;
 use super::hop::Hops;
-use crate::rules::{PeerResponse, Unreached, within};
+use crate::rules::{DAY, PeerResponse, SOON, Unreached, within};
 
 /// Below the address of a runtime, answered by its router.
 pub(super) const PROBE: &str = "/webhooks/_access";
 /// The router sends the second event this long after the first.
 const HOLD: Duration = Duration::from_secs(5);
-/// Days before its end that a certificate is told of.
-const SOON: i64 = 14;
-const DAY: i64 = 24 * 60 * 60;
 
 /// What became of a WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,19 @@ use super::{Beside, Bundled, Converted, Note, at, set};
 use crate::chart::Chart;
 use crate::rules::{GIT_CREDENTIALS, GIVES_GIT_TOKEN, quantity};
 
+impl Converted {
+    /// Says a word about what stands in no file, as the other chart has it where nothing is said.
+    fn say(&mut self, path: impl Into<String>, why: impl Into<String>) {
+        self.notes.push(Note { path: path.into(), file: None, line: 0, why: why.into() });
+    }
+
+    /// Sets what no file gives, and says why.
+    fn give(&mut self, path: &str, value: Json, why: &str) {
+        set(&mut self.values, path, value);
+        self.say(path, why);
+    }
+}
+
 /// What follows from several keys together.
 pub(super) fn settle(converted: &mut Converted) {
     // Values of this chart say all that they mean.
@@ -29,32 +42,32 @@ pub(super) fn settle(converted: &mut Converted) {
     let reports = at(&converted.values, "reporter.enabled") != Some(&Json::Bool(false));
     let is_unsaid = at(&converted.values, "reporter.applicationNamespaces").is_none();
     if converted.argocd.has_usual_namespaces && reports && is_unsaid && !single {
-        set(&mut converted.values, "reporter.applicationNamespaces", vec![USUAL_NAMESPACES].into());
-        converted.notes.push(Note::of(
+        converted.give(
             "reporter.applicationNamespaces",
+            vec![USUAL_NAMESPACES].into(),
             "the Argo CD of the other chart takes Applications of these as well: they need rights in the whole cluster, and [] reports \
              those of its own namespace alone",
-        ));
+        );
     }
     let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
     if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
         set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note::of(
+        converted.say(
             "argo-cd.configs.params.application.namespaces",
             "global.runtime.singleNamespace excludes other namespaces: left out",
-        ));
+        );
     }
     if single && converted.values.get("resourceReporter").is_some() {
-        set(&mut converted.values, "resourceReporter.namespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note::of(
+        converted.give(
             "resourceReporter.namespaces",
+            Json::Array(Vec::new()),
             "global.runtime.singleNamespace excludes other namespaces: none",
-        ));
+        );
     }
     let has_bus = at(&converted.values, "nats.mode").is_some_and(|mode| mode != "none");
     if needs_bus && !has_bus {
         set(&mut converted.values, "nats.mode", "embedded".into());
-        converted.notes.push(Note::of("reporter.replicaCount", "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"));
+        converted.say("reporter.replicaCount", "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have");
     }
 }
 
@@ -90,14 +103,14 @@ fn tunnel(converted: &mut Converted) {
     if leads_in {
         if !is_off {
             set(&mut converted.values, "tunnelClient.enabled", false.into());
-            let why = "the other chart opens no tunnel where an Ingress or an HTTPRoute leads in".to_owned();
-            converted.notes.push(Note::of("tunnelClient".to_owned(), why));
+            let why = "the other chart opens no tunnel where an Ingress or an HTTPRoute leads in";
+            converted.say("tunnelClient", why);
         }
         return;
     }
     if has_address && !is_off {
         let why = "the other chart opens a tunnel beside it, and the platform comes by that: tunnelClient.enabled: false leaves it to this address";
-        converted.notes.push(Note::of("global.runtime.ingressUrl", why));
+        converted.say("global.runtime.ingressUrl", why);
     }
     let mut added = Vec::new();
     if !has_server {
@@ -117,7 +130,7 @@ fn tunnel(converted: &mut Converted) {
     }
     let mut why = format!("{} set as the other chart has it", added.join(", "));
     why.push_str(": its servers speak frp; native is better where yours do");
-    converted.notes.push(Note::of("tunnelClient".to_owned(), why));
+    converted.say("tunnelClient", why);
 }
 
 /// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, the reporter of
@@ -159,23 +172,23 @@ fn components(converted: &mut Converted) {
                 set(&mut converted.values, &path, false.into());
                 let why =
                     "is off, as nobody asks it where the reporter is: give sourceServer.callers with it";
-                converted.notes.push(Note::of(component, why));
+                converted.say(component, why);
             }
         } else if said.is_some() {
             continue;
         }
         if runs {
             set(&mut converted.values, &path, true.into());
-            converted.notes.push(Note::of(component, why));
+            converted.say(component, why);
         }
     }
     let routes = at(&converted.values, "router.enabled") != Some(&Json::Bool(false));
     if way_in && routes && at(&converted.values, "router.webhooks").is_none() {
-        converted.notes.push(Note::of(
+        converted.say(
             "router.webhooks",
             "the other chart's router leads /webhooks to event sources of every namespace, and here to those of the release's alone: list \
              others as NAMESPACE/NAME",
-        ));
+        );
     }
     let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
     if let Some(name) = name.filter(|name| *name != "cap-app-proxy") {
@@ -192,16 +205,9 @@ fn argocd(converted: &mut Converted) {
     let takes_password = !token && !given("auth.type");
     let has_address = given("svc") || given("url");
     if takes_password {
-        let path = format!("{SERVER}.auth.type");
-        set(&mut converted.values, &path, "password".into());
-        let why = "password is what the other chart takes where nothing is said".to_owned();
-        converted.notes.push(Note::of(path, why));
+        let why = "password is what the other chart takes where nothing is said";
+        converted.give(&format!("{SERVER}.auth.type"), "password".into(), why);
     }
-    let say = |converted: &mut Converted, key: &str, value: Json, why: &str| {
-        let path = format!("{SERVER}.{key}");
-        set(&mut converted.values, &path, value);
-        converted.notes.push(Note::of(path, why));
-    };
     let Bundled { is_off, service, rootpath, speaks_tls, .. } = converted.argocd.clone();
     // Older versions call another one as this chart does.
     let is_older = converted.kept.iter().any(|(from, _)| from.contains("global.external-argo-cd."));
@@ -209,18 +215,19 @@ fn argocd(converted: &mut Converted) {
     if let Some(service) = service.filter(|_| !is_known) {
         let why =
             "the Argo CD of the other chart is called so: take it out where argo-cd.enabled makes a new one";
-        say(converted, "svc", service.into(), why);
+        converted.give(&format!("{SERVER}.svc"), service.into(), why);
     }
     if at(&converted.values, &format!("{SERVER}.url")).is_some() {
         return;
     }
     let given = |converted: &Converted, key: &str| at(&converted.values, &format!("{SERVER}.{key}")).cloned();
     if let Some(rootpath) = rootpath.filter(|_| given(converted, "rootpath").is_none_or(|path| path == "")) {
-        say(converted, "rootpath", rootpath.into(), "argo-cd.configs.params has it as server.rootpath");
+        let why = "argo-cd.configs.params has it as server.rootpath";
+        converted.give(&format!("{SERVER}.rootpath"), rootpath.into(), why);
     }
     if speaks_tls && given(converted, "port").is_none_or(|port| port == 80) {
         let why = "argo-cd.configs.params has server.insecure: false, so that Argo CD speaks TLS: give tls.caSecretKeyRef as well";
-        say(converted, "port", 443.into(), why);
+        converted.give(&format!("{SERVER}.port"), 443.into(), why);
     }
 }
 
@@ -242,8 +249,7 @@ fn beside(converted: &mut Converted) {
     ] {
         let Some(address) = address.filter(|_| at(&converted.values, path).is_none()) else { continue };
         let why = if address.is_empty() { off } else { "the other chart calls it so" };
-        set(&mut converted.values, path, address.into());
-        converted.notes.push(Note::of(path, why));
+        converted.give(path, address.into(), why);
     }
 }
 
@@ -268,7 +274,7 @@ fn scaling(converted: &mut Converted) {
     }
     if !added.is_empty() {
         let why = format!("{} set as the other chart has it", added.join(", "));
-        converted.notes.push(Note::of(SCALING, why));
+        converted.say(SCALING, why);
     }
 }
 
@@ -288,10 +294,8 @@ fn limits(converted: &mut Converted) {
             if is_given || own.is_none_or(|own| own >= quantity(&request)) {
                 continue;
             }
-            let path = format!("{}.limits.{name}", value.path);
-            set(&mut converted.values, &path, request);
             let why = "the limit of this chart is less than what is requested: set to that";
-            converted.notes.push(Note::of(path, why));
+            converted.give(&format!("{}.limits.{name}", value.path), request, why);
         }
     }
 }
@@ -308,8 +312,8 @@ fn budgets(converted: &mut Converted) {
         }
         set(&mut converted.values, &format!("{component}.pdb.minAvailable"), "".into());
         set(&mut converted.values, &format!("{component}.pdb.maxUnavailable"), 1.into());
-        converted.notes.push(Note::of(format!("{component}.pdb"), "the other chart runs two, and here is one: maxUnavailable 1 was set in the place of minAvailable, which would keep \
-                  its node from being drained"));
+        converted.say(format!("{component}.pdb"), "the other chart runs two, and here is one: maxUnavailable 1 was set in the place of minAvailable, which would keep \
+                  its node from being drained");
     }
 }
 
@@ -351,8 +355,8 @@ fn proxies(converted: &mut Converted) {
         });
     }
     for path in gone {
-        let why = "the proxies of `global` are those of every pod, and so is global.noProxy".to_owned();
-        converted.notes.push(Note::of(path, why));
+        let why = "the proxies of `global` are those of every pod, and so is global.noProxy";
+        converted.say(path, why);
     }
 }
 
@@ -361,15 +365,15 @@ fn without_effect(converted: &mut Converted) {
     let given = |path: &str| {
         at(&converted.values, path).is_some_and(|value| *value != Json::Bool(false) && *value != "")
     };
-    let mut idle = Vec::new();
-    if ["value", "secretKeyRef"].iter().any(|key| given(&format!("{GIT_CREDENTIALS}.password.{key}"))) {
-        let why = format!("is without effect here: {GIVES_GIT_TOKEN}");
-        idle.push(Note::of(GIT_CREDENTIALS, why));
+    let gives_password =
+        ["value", "secretKeyRef"].iter().any(|key| given(&format!("{GIT_CREDENTIALS}.password.{key}")));
+    let is_hosted = given("global.runtime.codefreshHosted");
+    if gives_password {
+        converted.say(GIT_CREDENTIALS, format!("is without effect here: {GIVES_GIT_TOKEN}"));
     }
-    if given("global.runtime.codefreshHosted") {
-        idle.push(Note::of("global.runtime.codefreshHosted", "is without effect here"));
+    if is_hosted {
+        converted.say("global.runtime.codefreshHosted", "is without effect here");
     }
-    converted.notes.extend(idle);
 }
 
 /// Annotations of the Ingress that say what is said otherwise here: its class has a key, and its Service no port of each node.
@@ -395,5 +399,7 @@ fn annotations(converted: &mut Converted) {
             ingress.insert("className".to_owned(), class);
         }
     }
-    converted.notes.extend(whys.into_iter().map(|why| Note::of("global.runtime.ingress.annotations", why)));
+    for why in whys {
+        converted.say("global.runtime.ingress.annotations", why);
+    }
 }

@@ -242,24 +242,12 @@ fn name(judged: &mut Judged) {
 
 /// Checks a list of host names, which may not be empty.
 fn hosts(judged: &mut Judged, path: &str, missing: &'static str) {
-    let Some(Value::List(items)) = judged.at(path).map(|node| node.value.clone()) else {
-        return judged.error(
-            missing,
-            path,
-            "a list of host names",
-            "give the host; the platform takes the first",
-        );
+    let items = judged.at(path).map(Node::items).unwrap_or_default().to_vec();
+    let Some(first) = items.first() else {
+        let todo = "give the host; the platform takes the first";
+        return judged.error(missing, path, "a list of host names", todo);
     };
-    if items.is_empty() {
-        return judged.error(
-            missing,
-            path,
-            "a list of host names",
-            "give the host; the platform takes the first",
-        );
-    }
-    let is_open = items.first().and_then(Node::text).is_some_and(|host| host.starts_with("*."));
-    if is_open {
+    if first.text().is_some_and(|host| host.starts_with("*.")) {
         let todo = "put the host first that the platform is to reach the runtime by";
         judged.error("GR0021", path, "a host without * as the first", todo);
     }
@@ -273,17 +261,10 @@ fn hosts(judged: &mut Judged, path: &str, missing: &'static str) {
                 && !label.ends_with('-')
         };
         if host.len() > 253 || !host.strip_prefix("*.").unwrap_or(host).split('.').all(label) {
-            judged.error(
-                "GR0021",
-                path,
-                "host names in lower case, without protocol, port and path",
-                "write the host name alone",
-            );
-            if let Some(finding) = judged.findings.last_mut() {
-                finding.line = item.line;
-                finding.file.clone_from(&item.file);
-                finding.found = super::shown(path, Some(item));
-            }
+            let wanted = "host names in lower case, without protocol, port and path";
+            let finding = judged.add(Severity::Error, "GR0021", path, wanted, "write the host name alone");
+            (finding.file, finding.line) = (item.file.clone(), item.line);
+            finding.found = super::shown(path, Some(item));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What values of the chart exclude or need of each other, and those of the incumbent's components.
 
-use super::{Chart, Judged};
+use super::{Chart, Judged, Severity};
+use crate::finding::MASKED;
 
 /// Settings that are secrets, of whichever process.
 const SECRETS: &[&str] = &[
@@ -140,10 +141,8 @@ fn secrets(judged: &mut Judged) {
                 Some((_, value)) => format!("give {value}"),
                 None => format!("mount a Secret by {component}.extraVolumes, and give the file"),
             };
-            judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", &todo);
-            if let Some(finding) = judged.findings.last_mut() {
-                finding.found = crate::finding::MASKED.to_owned();
-            }
+            let wanted = "no secret: settings stand in a ConfigMap";
+            judged.told(Severity::Error, "GR0066", &path, MASKED.to_owned(), wanted, &todo);
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
         ("GR0114", kind_of_cluster),
     ];
     for (code, rule) in rules {
-        if judged.skips(code).is_none()
+        if !judged.is_skipped(code)
             && let Err(why) = rule(judged, place)
         {
             unanswered.insert(code, why);
@@ -95,7 +95,7 @@ type Rule = fn(&mut Judged, &Place<'_>) -> Result<(), String>;
 
 /// Judges Helm's version.
 pub(super) fn helm(judged: &mut Judged, unanswered: &mut Unanswered, version: Result<&str, &str>) {
-    if judged.skips("GR0108").is_some() {
+    if judged.is_skipped("GR0108") {
         return;
     }
     let number = |text: &str| {
@@ -447,10 +447,7 @@ impl Judged {
         wanted: &str,
         todo: &str,
     ) {
-        self.add(severity, code, path, wanted, todo);
-        if let Some(finding) = self.findings.last_mut() {
-            finding.found = found;
-        }
+        self.add(severity, code, path, wanted, todo).found = found;
     }
 
     /// The value that says not to look, where one does.
@@ -469,6 +466,10 @@ impl Judged {
             })
         };
         own.iter().copied().chain(["installer.skipValidation"]).find(is_on)
+    }
+
+    pub(super) fn is_skipped(&self, code: &str) -> bool {
+        self.skips(code).is_some()
     }
 }
 

@@ -107,10 +107,10 @@ pub(super) fn argocd(judged: &mut Judged, place: &Place<'_>) -> Result<(), Strin
         let found = format!("no Service {service} in namespace {argocd}");
         let path = "global.integrations.argo-cd.server.svc";
         let todo = "name the Service of Argo CD's API server, or its namespace in global.integrations.argo-cd.namespace";
-        judged.told(Severity::Error, "GR0107", path, found, "the Service of Argo CD's API server", todo);
-        if let Some(finding) = judged.findings.last_mut().filter(|_| !others.is_empty()) {
-            finding.meant = Some(others.join("' or '"));
-        }
+        let wanted = "the Service of Argo CD's API server";
+        let finding = judged.add(Severity::Error, "GR0107", path, wanted, todo);
+        finding.found = found;
+        finding.meant = (!others.is_empty()).then(|| others.join("' or '"));
     }
     let told = format!("/api/v1/namespaces/{}/configmaps/codefresh-cm", place.namespace);
     if judged.truth("runtimeConfigMap.create")

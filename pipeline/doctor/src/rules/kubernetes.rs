@@ -6,6 +6,8 @@ use regex::Regex;
 use super::peers::{ALWAYS, REFERENCES};
 use super::{Chart, Judged, Node, Severity, Value};
 
+pub(super) const CURE: &str = "write it as Kubernetes takes it: kubectl explain says how";
+
 /// What has to stand at a path.
 #[derive(Clone, Copy)]
 enum Shape {
@@ -240,8 +242,7 @@ fn of(judged: &mut Judged, path: &str, shape: Shape) {
         return unquoted(judged, path);
     }
     if let Some((found, wanted)) = judged.at(path).and_then(|node| wrong(node, shape)) {
-        let todo = "write it as Kubernetes takes it: kubectl explain says how";
-        judged.told(Severity::Error, "GR0007", path, found, &wanted, todo);
+        judged.told(Severity::Error, "GR0007", path, found, &wanted, CURE);
     }
 }
 
@@ -261,8 +262,9 @@ fn unquoted(judged: &mut Judged, path: &str) {
         let Some(kind) = kind(entry) else { continue };
         let (key, value) = (plain(&entry.0), &entry.1);
         let found = format!("the entry {key}, which YAML takes for {kind}");
-        judged.told(Severity::Error, "GR0007", path, found, "a text", "write it in quotes");
-        if let Some(finding) = judged.findings.last_mut().filter(|_| value.line > 0) {
+        let finding = judged.add(Severity::Error, "GR0007", path, "a text", "write it in quotes");
+        finding.found = found;
+        if value.line > 0 {
             (finding.file, finding.line) = (value.file.clone(), value.line);
         }
     }

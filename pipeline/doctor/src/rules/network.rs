@@ -22,8 +22,8 @@ use super::{Judged, Severity};
 use crate::finding::MASKED;
 
 /// Days before its end that a certificate or a token is told of.
-const SOON: i64 = 14;
-const DAY: i64 = 24 * 60 * 60;
+pub(crate) const SOON: i64 = 14;
+pub(crate) const DAY: i64 = 24 * 60 * 60;
 
 /// A question to a peer. What stands in it is never shown.
 pub struct Request<'a> {
@@ -37,6 +37,12 @@ pub struct Request<'a> {
     pub body: Option<Json>,
     /// How the peer is reached and trusted.
     pub way: &'a Way,
+}
+
+impl<'a> Request<'a> {
+    fn get(url: String, headers: Vec<(&'static str, String)>, way: &'a Way) -> Self {
+        Self { method: "GET", url, headers, body: None, way }
+    }
 }
 
 /// How a peer is reached, and whom one trusts that it is the right one.
@@ -175,11 +181,11 @@ fn own_address(judged: &mut Judged, asking: &mut Asking<'_>) {
     };
     let found = at("ingress", "hosts").or_else(|| at("httpRoute", "hostnames")).or_else(own);
     let Some((path, url)) = found.filter(|(_, url)| !url.is_empty()) else { return };
-    if asking.skips(judged, "GR0201") {
+    if judged.is_skipped("GR0201") {
         return;
     }
     let way = asking.way();
-    let request = Request { method: "HEAD", url, headers: Vec::new(), body: None, way: &way };
+    let request = Request { method: "HEAD", ..Request::get(url, Vec::new(), &way) };
     // Any answer will do: what serves there is not installed yet.
     drop(asking.ask(judged, "GR0201", &path, &request));
 }
@@ -205,10 +211,6 @@ struct Lost {
 impl Asking<'_> {
     fn way(&self) -> Way {
         Way { proxies: self.proxies.clone(), ..Way::default() }
-    }
-
-    fn skips(&self, judged: &Judged, code: &str) -> bool {
-        judged.skips(code).is_some()
     }
 
     /// Says why something could not be measured.

@@ -3,10 +3,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::kubernetes::{SUBDOMAIN, matches};
+use super::kubernetes::{CURE, SUBDOMAIN, matches};
 use super::{Chart, Judged, Node, Severity, Value};
 
-const CURE: &str = "write it as Kubernetes takes it: kubectl explain says how";
 /// A number, a list of them, a range or a step, with the least and the most of each of the five fields of a schedule.
 const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 59, &[]),

@@ -61,10 +61,8 @@ pub(super) fn check(judged: &mut Judged) {
                 true => format!("\"{file}\""),
                 false => "a text that is no absolute path".to_owned(),
             };
-            judged.told(Severity::Error, "GR0078", &format!("{path}.{name}"), found, wanted, todo);
-            if let Some(finding) = judged.findings.last_mut() {
-                (finding.file, finding.line) = (node.file.clone(), node.line);
-            }
+            let finding = judged.add(Severity::Error, "GR0078", &format!("{path}.{name}"), wanted, todo);
+            (finding.file, finding.line, finding.found) = (node.file.clone(), node.line, found);
         }
     }
 }

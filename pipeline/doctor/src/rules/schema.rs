@@ -90,10 +90,7 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
                     None if path == "global" => {
                         let known = schema["properties"].as_object().into_iter().flat_map(|map| map.keys());
                         if nearest(key, known.map(String::as_str)).is_some() {
-                            unknown(judged, &below, key, node, schema);
-                            if let Some(finding) = judged.findings.last_mut() {
-                                finding.severity = Severity::Warning;
-                            }
+                            unknown(judged, &below, key, node, schema).severity = Severity::Warning;
                         }
                     }
                     None => {}
@@ -185,7 +182,7 @@ fn foreign(judged: &mut Judged, path: &str, node: &Node) {
     judged.findings.push(finding);
 }
 
-fn unknown(judged: &mut Judged, path: &str, key: &str, node: &Node, schema: &Json) {
+fn unknown<'a>(judged: &'a mut Judged, path: &str, key: &str, node: &Node, schema: &Json) -> &'a mut Finding {
     let known =
         || schema["properties"].as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
     let few = known().filter(|name| !FOREIGN.contains(name)).collect::<Vec<_>>().join(", ");
@@ -203,7 +200,7 @@ fn unknown(judged: &mut Judged, path: &str, key: &str, node: &Node, schema: &Jso
     let mut finding = finding(node, "GR0002", path, &wanted, "correct the key, or take it away");
     finding.found = "an unknown key".to_owned();
     finding.meant = meant;
-    judged.findings.push(finding);
+    judged.findings.push_mut(finding)
 }
 
 /// The longest of the known keys that a longer key holds, or that holds it, such as className of ingressClassName.

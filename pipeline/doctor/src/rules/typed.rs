@@ -9,10 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use super::kubernetes::{is_qualified, matches};
+use super::kubernetes::{CURE, is_qualified, matches};
 use super::{Chart, Judged, Severity};
 
-const CURE: &str = "write it as Kubernetes takes it: kubectl explain says how";
 /// Kinds of volumes, and what each cannot be without.
 const VOLUMES: [(&str, &str); 8] = [
     ("configMap", "name"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use pipeline_bus::Bus;
-use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
+use pipeline_bus::jetstream::{Access, Config, Credentials, JetStream, connect};
 use pipeline_core::Shutdown;
 use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
@@ -108,9 +108,9 @@ pub(crate) fn before_a_repeat() {
 
 fn settings(url: String) -> Config {
     let (heartbeat, timeout) = (Duration::from_secs(3600), Duration::from_secs(3600));
-    let urls = vec![url];
+    let (urls, credentials) = (vec![url], Credentials::None);
     Config {
-        urls,
+        access: Access { urls, timeout, credentials, tls: None, inbox_prefix: None },
         prefix: "gitops-runtime".to_owned(),
         replicas: 1,
         max_bytes: 1 << 30,
@@ -119,10 +119,6 @@ fn settings(url: String) -> Config {
         ack_wait: Duration::from_secs(30),
         max_ack_pending: 1_000,
         heartbeat,
-        timeout,
-        credentials: Credentials::None,
-        tls: None,
-        inbox_prefix: None,
     }
 }
 

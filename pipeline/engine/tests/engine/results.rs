@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pipeline_bus::{Durable, REPORTS};
 use pipeline_core::Shutdown;
@@ -13,7 +13,7 @@ use pipeline_observe::metrics::{Metrics, MetricsConfig};
 
 use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
-use crate::running::{PATIENCE, one_shard, pipeline};
+use crate::running::{PATIENCE, one_shard, pipeline, until};
 
 /// A few dozen of some two hundred reports fill it.
 const MAX_BYTES: u64 = 20_000;
@@ -43,19 +43,12 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
     let handle = engine.handle("objects", "reporter").unwrap();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
-    let until = async |what: &str, is_so: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < PATIENCE, "never {what}: {:?}", handle.status());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    until("reported", &|| handle.status().total().acked == 200).await;
-    until("discarded", &|| counted(&metrics, "bus_results_discarded_total") > 0).await;
+    until(&handle, "reported", || handle.status().total().acked == 200).await;
+    until(&handle, "discarded", || counted(&metrics, "bus_results_discarded_total") > 0).await;
 
     // Events go on, and the newest report is on the bus.
     cluster.put("last", 1);
-    until("reported", &|| handle.status().total().acked == 201).await;
+    until(&handle, "reported", || handle.status().total().acked == 201).await;
     let mut deliveries = bus.consume(&slow, Shutdown::new()).unwrap();
     let mut seen = BTreeSet::new();
     while !seen.contains("last") {

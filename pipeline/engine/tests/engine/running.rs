@@ -138,6 +138,15 @@ pub(crate) fn route(
     }
 }
 
+/// Waits until it is so, looking every 10 ms.
+pub(crate) async fn until(handle: &Handle, what: &str, is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "never {what}: {:?}", handle.status());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 impl Running {
     /// Waits until `done`, looking every 10 ms; every look checks that nothing is missing.
     pub(crate) async fn until(&self, what: &str, done: impl Fn(&LaneCounts) -> bool) -> LaneCounts {

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver};
 use crate::on;
-use crate::running::{PATIENCE, pipeline};
+use crate::running::{PATIENCE, pipeline, until};
 
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
@@ -371,19 +371,12 @@ async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_a
     let engine = Engine::new(config(), Arc::new(bus.clone()), None).pipeline(pipeline);
     let handle = engine.handle("objects", "reporter").unwrap();
     let task = tokio::spawn(engine.run(Shutdown::new()));
-    let until = async |what: &str, is_so: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < PATIENCE, "never {what}: {:?}", handle.status());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    until("reported", &|| handle.status().total().acked == 1).await;
+    until(&handle, "reported", || handle.status().total().acked == 1).await;
     let options = VerifyOptions { dry: true, ..VerifyOptions::default() };
     assert!(!handle.verify(options).await.unwrap().others_unknown);
     assert_eq!(held.questions().len(), 1);
     kept.end();
-    until("away", &|| !bus.is_connected()).await;
+    until(&handle, "away", || !bus.is_connected()).await;
     let verified = handle.verify(options).await.unwrap();
     assert!(verified.others_unknown && verified.objects == 1, "{verified:?}");
     assert_eq!(

@@ -9,7 +9,7 @@ mod top;
 
 use std::time::Duration;
 
-use pipeline_core::{EntityId, Key, Record, Timestamp};
+use pipeline_core::{EntityId, Key, Record, Timestamp, Trace};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::applications::resources;
@@ -223,16 +223,8 @@ impl Explained {
     /// What a shard knows of `key`.
     #[must_use]
     pub fn new(key: &Key, explained: &run::Explained) -> Self {
-        let moment = |moment: &run::Moment| {
-            let (at, shard) = (rounded(moment.at), explained.shard);
-            Moment {
-                at,
-                app: key.to_string(),
-                shard,
-                version: moment.version.number(),
-                trace: format!("{:032x}", moment.trace),
-                step: moment.step.into(),
-            }
+        let moment = |&run::Moment { at, version, trace, step }: &run::Moment| {
+            Moment::new(at, explained.shard, &Trace { key: key.clone(), version, trace, step })
         };
         Self {
             app: key.to_string(),

@@ -74,33 +74,8 @@ fn circuit(state: CircuitState) -> Value {
 }
 
 fn figures(counts: &LaneCounts) -> Value {
-    json!({
-        "observed": counts.observed,
-        "acked": counts.acked,
-        "coalesced": counts.coalesced,
-        "filtered": counts.filtered,
-        "parked": counts.parked,
-        "queued": counts.queued,
-        "waiting": counts.waiting,
-        "in_flight": counts.in_flight,
-        "balance": counts.balance(),
-        "ready": counts.ready,
-        "dirty": counts.dirty,
-        "reading": counts.reading,
-        "incomplete": counts.incomplete,
-        "parked_keys": counts.parked_keys,
-        "bytes": counts.bytes,
-        "summaries": counts.summaries,
-        "summary_bytes": counts.summary_bytes,
-        "overflowed": counts.overflowed,
-        "stale": counts.stale,
-        "retried": counts.retried,
-        "reads": counts.reads,
-        "limited": counts.limited,
-        "limited_learning": counts.limited_learning,
-        "summaries_dropped": counts.summaries_dropped,
-        "parked_dropped": counts.parked_dropped,
-        "paused": counts.paused,
-        "oldest_unreported_seconds": counts.oldest.as_secs_f64(),
-    })
+    let mut figures = json!(counts);
+    figures["balance"] = json!(counts.balance());
+    figures["oldest_unreported_seconds"] = json!(counts.oldest.as_secs_f64());
+    figures
 }

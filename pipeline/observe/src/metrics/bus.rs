@@ -9,7 +9,8 @@ use super::figures::set_gauge;
 use super::{Metrics, PREFIX};
 
 /// Why a message of the bus cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Unreadable {
     /// A newer version wrote it.
     Newer,
@@ -23,11 +24,8 @@ impl Unreadable {
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Newer => "newer",
-            Self::Garbage => "garbage",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -108,8 +106,7 @@ impl BusSeries {
 
     /// A message could not be read and was kept aside; says whether it is the first one for this reason.
     pub fn unreadable(&self, why: Unreadable) -> bool {
-        let [newer, garbage] = &self.series.unreadable;
-        let counter = if why == Unreadable::Newer { newer } else { garbage };
+        let counter = &self.series.unreadable[why as usize];
         counter.inc();
         counter.get() == 1
     }

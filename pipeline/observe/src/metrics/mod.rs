@@ -79,7 +79,8 @@ impl MetricsConfig {
 }
 
 /// How one try at sending a report ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ReportResult {
     /// The receiver acknowledged it.
     Acknowledged,
@@ -95,12 +96,8 @@ impl ReportResult {
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Acknowledged => "acknowledged",
-            Self::Retried => "retried",
-            Self::Rejected => "rejected",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -390,7 +387,7 @@ impl Inner {
             // A call is never given up for want of disk space, nor for its content, nor because the process stops.
             let of_calls =
                 |reason: &Reason| !matches!(reason, Reason::Io | Reason::TooSlow | Reason::Stopping);
-            for reason in Reason::ALL.into_iter().filter(of_calls) {
+            for reason in Reason::ALL.iter().copied().filter(of_calls) {
                 self.call_failures.with_label_values(&[peer.as_str(), reason.as_str()]);
             }
             let outcomes: &[&str] = if *caches { &["ok", "cached", "failed"] } else { &["ok", "failed"] };

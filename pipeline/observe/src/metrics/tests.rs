@@ -53,7 +53,7 @@ fn exercise(metrics: &Metrics) {
     for kind in STAGES[0].kinds {
         ReportResult::ALL.into_iter().for_each(|result| metrics.report(*kind, result));
     }
-    for reason in Reason::ALL {
+    for reason in Reason::ALL.iter().copied() {
         metrics.retried(reason);
         metrics.parked(reason);
         metrics.note(&SourceNote::Broken(reason));

@@ -8,7 +8,8 @@ use prometheus::{IntCounter, IntCounterVec};
 use super::{Metrics, PREFIX};
 
 /// What became of a span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum SpanResult {
     /// The collector took them.
     Exported,
@@ -26,13 +27,8 @@ impl SpanResult {
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exported => "exported",
-            Self::Rejected => "rejected",
-            Self::Failed => "failed",
-            Self::Dropped => "dropped",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -50,14 +46,7 @@ impl SpanSeries {
 
     /// Counts so many spans with this result.
     pub fn add(&self, result: SpanResult, spans: usize) {
-        let [exported, rejected, failed, dropped] = &*self.counters;
-        let counter = match result {
-            SpanResult::Exported => exported,
-            SpanResult::Rejected => rejected,
-            SpanResult::Failed => failed,
-            SpanResult::Dropped => dropped,
-        };
-        counter.inc_by(spans as u64);
+        self.counters[result as usize].inc_by(spans as u64);
     }
 }
 

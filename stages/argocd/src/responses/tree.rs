@@ -49,19 +49,11 @@ struct NodeWire<'a> {
     #[serde(borrow, default)]
     uid: Option<Cow<'a, str>>,
     #[serde(default)]
-    health: Option<HealthWire>,
+    health: Option<Health>,
     #[serde(default)]
     created_at: Option<String>,
     #[serde(borrow, default)]
     parent_refs: Option<Vec<ParentWire<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct HealthWire {
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    message: String,
 }
 
 #[derive(Deserialize)]
@@ -166,10 +158,7 @@ impl Node {
         Self {
             place: Place::new(&wire.group, &wire.kind, &wire.namespace, &wire.name),
             by_uid: Place::of_uid(wire.uid.as_deref()),
-            health: wire
-                .health
-                .map(|health| Health { status: health.status, message: health.message })
-                .filter(|health| !health.status.is_empty()),
+            health: wire.health.filter(|health| !health.status.is_empty()),
             created_at: wire.created_at.unwrap_or_default(),
             parents: parents.flat_map(places).collect(),
         }
@@ -206,7 +195,7 @@ fn of_value(node: &Value) -> Option<NodeWire<'static>> {
         uid: Some(field(node, "uid").into()),
         health: node
             .get("health")
-            .map(|health| HealthWire { status: field(health, "status"), message: field(health, "message") }),
+            .map(|health| Health { status: field(health, "status"), message: field(health, "message") }),
         created_at: Some(field(node, "createdAt")),
         parent_refs: parents,
     })

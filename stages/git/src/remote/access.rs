@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::credentials::Credentials;
+use super::error::without_port;
 use super::hosts::KnownHosts;
 use super::tenant::{Projects, Tenant};
 use super::{FetchError, RepositoryUrl};
@@ -55,8 +56,7 @@ impl Access {
 
     /// PEM of the authorities that are trusted for a host, which may have its port.
     pub(super) fn authorities(&self, host: &str) -> Vec<String> {
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        let own = self.authorities.get(host).or_else(|| self.authorities.get(name));
+        let own = self.authorities.get(host).or_else(|| self.authorities.get(without_port(host)));
         own.into_iter().chain(&self.everywhere).cloned().collect()
     }
 }

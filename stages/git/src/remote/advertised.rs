@@ -4,7 +4,7 @@ use git2::Oid;
 
 use super::FetchError;
 use super::connection::Connection;
-use super::packet::{Packet, delimiter, flush, line, text};
+use super::packet::{AGENT, Packet, delimiter, flush, line, text};
 
 /// Branches and tags that are read of one repository.
 const MOST_REFS: usize = 200_000;
@@ -79,9 +79,7 @@ impl Advertised {
                 }
                 None => of,
             };
-            if let Some(message) = of.strip_prefix("ERR ") {
-                return Err(connection.refusal(message));
-            }
+            connection.check(&of)?;
             if of != "version 1" && !of.starts_with("shallow ") {
                 found.named(connection, prefixes, &of, &mut so_far)?;
             }
@@ -109,7 +107,7 @@ impl Advertised {
     async fn list(mut self, connection: &mut Connection, prefixes: &[String]) -> Result<Self, FetchError> {
         let mut request = Vec::new();
         line(&mut request, "command=ls-refs");
-        line(&mut request, concat!("agent=gitops-runtime/", env!("CARGO_PKG_VERSION")));
+        line(&mut request, AGENT);
         delimiter(&mut request);
         line(&mut request, "peel");
         line(&mut request, "ref-prefix HEAD");
@@ -123,9 +121,7 @@ impl Advertised {
             match connection.packet().await? {
                 Packet::Data(data) => {
                     let of = text(&data);
-                    if let Some(message) = of.strip_prefix("ERR ") {
-                        return Err(connection.refusal(message));
-                    }
+                    connection.check(&of)?;
                     self.named(connection, prefixes, &of, &mut so_far)?;
                 }
                 _ => return Ok(self),

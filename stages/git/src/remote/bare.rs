@@ -27,7 +27,7 @@ const DAMAGED: &str = "damaged";
 /// something, is made anew: all it holds can be fetched again.
 pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repository, FetchError> {
     let directory = clone.path();
-    let failed = |error: &std::io::Error| FetchError::cache(directory, error);
+    let failed = |error: std::io::Error| FetchError::cache(directory, error);
     if let Ok(repository) = Repository::open_bare(directory)
         && repository.odb().is_ok()
     {
@@ -38,7 +38,7 @@ pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repositor
         if !damaged && clone.while_unread(|| {}) && put_together(clone, &repository) {
             return open(directory);
         }
-        match clone.take_away().map_err(|error| failed(&error))? {
+        match clone.take_away().map_err(failed)? {
             true => {}
             false if damaged => {
                 let why =
@@ -51,25 +51,21 @@ pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repositor
     }
     // What does not open is read by nobody.
     match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(&error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let cannot = |error: &git2::Error| unwritable(directory, error);
+    let cannot = |error: git2::Error| FetchError::cache(directory, error.message());
     let mut options = git2::RepositoryInitOptions::new();
     // No hooks or descriptions: a template of this machine is nothing to us.
     options.bare(true).external_template(false);
-    let repository = Repository::init_opts(directory, &options).map_err(|error| cannot(&error))?;
-    repository.remote("origin", url.as_str()).map_err(|error| cannot(&error))?;
+    let repository = Repository::init_opts(directory, &options).map_err(cannot)?;
+    repository.remote("origin", url.as_str()).map_err(cannot)?;
     Ok(repository)
 }
 
 /// Opens the clone as it is.
 pub(super) fn open(directory: &Path) -> Result<Repository, FetchError> {
-    Repository::open_bare(directory).map_err(|error| unwritable(directory, &error))
-}
-
-fn unwritable(directory: &Path, error: &git2::Error) -> FetchError {
-    FetchError::Cache { directory: directory.display().to_string(), why: error.message().to_owned() }
+    Repository::open_bare(directory).map_err(|error| FetchError::cache(directory, error.message()))
 }
 
 /// Removes what a process that was killed in the middle of a fetch left behind.
@@ -182,12 +178,11 @@ pub(super) fn name(
     wanted: &[(String, Oid)],
     refs: &[Ref],
 ) -> Result<(), FetchError> {
-    let cannot = |error: &git2::Error| unwritable(repository.path(), error);
     for (name, id) in wanted {
         if !has(repository, *id) {
             return Err(FetchError::NotSent { url: url.to_string(), commit: *id });
         }
-        set(repository, name, *id).map_err(|error| cannot(&error))?;
+        set(repository, name, *id).map_err(|error| FetchError::cache(repository.path(), error.message()))?;
     }
     remove_former_tags(repository, refs);
     let tags = refs.iter().filter(|of| of.name.starts_with("refs/tags/")).take(MOST_TAGS);

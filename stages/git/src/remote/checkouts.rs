@@ -28,7 +28,7 @@ use super::session::{self, Reach};
 use super::slots::Slots;
 use super::tenant::Tenant;
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare, lock};
+use super::{FetchError, RepositoryUrl, bare, blocking, lock};
 use crate::series::Held;
 use crate::{GitRepository, GitSeries};
 
@@ -131,9 +131,7 @@ impl CloneGuard {
         read: impl FnOnce(&GitRepository) -> T + Send + 'static,
     ) -> Result<T, FetchError> {
         let this = self.clone();
-        tokio::task::spawn_blocking(move || Ok(read(&this.open()?)))
-            .await
-            .unwrap_or(Err(FetchError::Stopping))
+        blocking(move || Ok(read(&this.open()?))).await
     }
 }
 
@@ -175,12 +173,12 @@ impl Checkouts {
     /// # Errors
     /// It cannot be written to, or another process has it.
     pub async fn new(config: Config) -> Result<Self, FetchError> {
-        tokio::task::spawn_blocking(move || Self::open(config)).await.unwrap_or(Err(FetchError::Stopping))
+        blocking(move || Self::open(config)).await
     }
 
     fn open(config: Config) -> Result<Self, FetchError> {
         let directory = &config.directory;
-        let cannot = |error: std::io::Error| FetchError::cache(directory, &error);
+        let cannot = |error: std::io::Error| FetchError::cache(directory, error);
         fs::create_dir_all(directory).map_err(cannot)?;
         let lock = File::create(directory.join("lock")).map_err(cannot)?;
         let began = Instant::now();
@@ -263,8 +261,7 @@ impl Checkouts {
         }
         let entry = self.inner.entry(of);
         let (commit, reading) = here(&entry, whole(revision)?).await?;
-        let (url, series) = (of.url.clone(), self.series());
-        Some(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
+        Some(Checkout { commit, held: self.held(&of.url, entry, reading) })
     }
 
     /// Has a commit on this machine. Of a commit's whole id that is there already nobody is asked; a branch or tag is asked
@@ -288,10 +285,7 @@ impl Checkouts {
             return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
         }
         let entry = self.inner.entry(of);
-        let done = |commit, reading| {
-            let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
-            Ok(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
-        };
+        let done = |commit, reading| Ok(Checkout { commit, held: self.held(url, entry.clone(), reading) });
         if let Some(found) = self.here(of, revision).await {
             return Ok(found);
         }
@@ -353,8 +347,7 @@ impl Checkouts {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
         };
-        let held = CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() };
-        let checkout = Checkout { commit, held };
+        let checkout = Checkout { commit, held: self.held(url, entry, reading) };
         self.counted().await;
         Ok(checkout)
     }
@@ -372,12 +365,15 @@ impl Checkouts {
         let reading = {
             let _state = entry.state.lock().await;
             let (clone, of) = (entry.clone.clone(), url.clone());
-            let prepared = tokio::task::spawn_blocking(move || bare::prepare(&clone, &of).map(drop)).await;
-            prepared.unwrap_or(Err(FetchError::Stopping))?;
+            blocking(move || bare::prepare(&clone, &of).map(drop)).await?;
             entry.clone.read()
         };
         self.counted().await;
-        Ok(Some(CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() }))
+        Ok(Some(self.held(url, entry, reading)))
+    }
+
+    fn held(&self, url: &RepositoryUrl, entry: Arc<Entry>, reading: Arc<Reading>) -> CloneGuard {
+        CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() }
     }
 
     /// The branches and tags that whoever has a credential sees, sorted.

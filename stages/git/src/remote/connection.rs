@@ -110,6 +110,11 @@ impl Connection {
         FetchError::Protocol { host: self.host.clone(), why: why.to_owned() }
     }
 
+    /// Whether a line is the server's refusal.
+    pub(super) fn check(&self, line: &str) -> Result<(), FetchError> {
+        line.strip_prefix("ERR ").map_or(Ok(()), |message| Err(self.refusal(message)))
+    }
+
     /// An error in the server's own words, of which one line of what can be shown is kept.
     pub(super) fn refusal(&self, message: &str) -> FetchError {
         let message = first_line(message).unwrap_or_else(|| "it does not say why".to_owned());

@@ -45,17 +45,8 @@ pub struct Credential {
     pub unsupported: Option<&'static str>,
 }
 
-/// Keys of Argo CD's Secrets with what cannot be used here.
-const UNSUPPORTED: [(&str, &str); 2] = [
-    (
-        "gcpServiceAccountKey",
-        "they are those of a Google service account, which is not supported here: a file or the environment gives a token or an SSH key instead",
-    ),
-    (
-        "useAzureWorkloadIdentity",
-        "they are those of an Azure workload identity, which is not supported here: a file or the environment gives a token or an SSH key instead",
-    ),
-];
+const OF_GOOGLE: &str = "they are those of a Google service account, which is not supported here: a file or the environment gives a token or an SSH key instead";
+const OF_AZURE: &str = "they are those of an Azure workload identity, which is not supported here: a file or the environment gives a token or an SSH key instead";
 
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,15 +98,14 @@ impl Credential {
         }
         let secret = |key: &str| line(key).map(SecretString::from);
         let certificate = text("tlsClientCertData").zip(text("tlsClientCertKey"));
-        let unsupported = UNSUPPORTED.iter().find(|(key, _)| match *key {
-            "useAzureWorkloadIdentity" => is_true(line(key)),
-            _ => line(key).is_some(),
-        });
+        let unsupported = match line("gcpServiceAccountKey") {
+            Some(_) => Some(OF_GOOGLE),
+            None => is_true(line("useAzureWorkloadIdentity")).then_some(OF_AZURE),
+        };
         let (password, bearer, ssh_key) =
             (secret("password"), secret("bearerToken"), text("sshPrivateKey").map(SecretString::from));
         // Argo CD looks at an app only where it has none of these, and at the others only where there is no app.
         let has_other = password.is_some() || bearer.is_some() || ssh_key.is_some();
-        let unsupported = unsupported.map(|(_, why)| *why);
         let (github_app, unsupported) = match GitHubApp::read(line) {
             _ if has_other => (None, None),
             Ok(None) => (None, unsupported),

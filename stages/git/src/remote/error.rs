@@ -1,6 +1,5 @@
 //! Why a repository elsewhere could not be had, and what to do about it.
 
-use std::io;
 use std::time::Duration;
 
 use git2::Oid;
@@ -311,12 +310,13 @@ fn why(said: &Option<String>) -> String {
 }
 
 /// A host as Argo CD looks for its authorities; no key of a ConfigMap may hold a colon.
-fn without_port(host: &str) -> &str {
+pub(super) fn without_port(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
 /// Why fetches fail, as they are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum FetchFailure {
     /// The address is refused.
     Address,
@@ -352,44 +352,12 @@ pub enum FetchFailure {
 
 impl FetchFailure {
     /// All, so that each is shown from the start.
-    pub const ALL: [Self; 15] = [
-        Self::Address,
-        Self::Unreachable,
-        Self::Certificate,
-        Self::HostKey,
-        Self::Credentials,
-        Self::NoRepository,
-        Self::Redirected,
-        Self::Server,
-        Self::Protocol,
-        Self::Silent,
-        Self::TooSlow,
-        Self::TooLarge,
-        Self::Cache,
-        Self::NoRevision,
-        Self::Stopping,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Address => "address",
-            Self::Unreachable => "unreachable",
-            Self::Certificate => "certificate",
-            Self::HostKey => "host_key",
-            Self::Credentials => "credentials",
-            Self::NoRepository => "no_repository",
-            Self::Redirected => "redirected",
-            Self::Server => "server",
-            Self::Protocol => "protocol",
-            Self::Silent => "silent",
-            Self::TooSlow => "too_slow",
-            Self::TooLarge => "too_large",
-            Self::Cache => "cache",
-            Self::NoRevision => "no_revision",
-            Self::Stopping => "stopping",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -464,7 +432,7 @@ impl FetchError {
         )
     }
 
-    pub(super) fn cache(directory: &std::path::Path, error: &io::Error) -> Self {
-        Self::Cache { directory: directory.display().to_string(), why: error.to_string() }
+    pub(super) fn cache(directory: &std::path::Path, why: impl std::fmt::Display) -> Self {
+        Self::Cache { directory: directory.display().to_string(), why: why.to_string() }
     }
 }

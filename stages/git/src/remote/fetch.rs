@@ -9,9 +9,7 @@ use super::FetchError;
 use super::advertised::Advertised;
 use super::connection::Connection;
 use super::pack::PackReceiver;
-use super::packet::{Packet, delimiter, flush, line, text};
-
-const AGENT: &str = concat!("agent=gitops-runtime/", env!("CARGO_PKG_VERSION"));
+use super::packet::{AGENT, Packet, delimiter, flush, line, text};
 
 /// Asks for commits and all they follow that does not follow from `haves`, and takes the pack.
 pub(super) async fn fetch(
@@ -26,7 +24,7 @@ pub(super) async fn fetch(
         loop {
             match connection.packet().await? {
                 Packet::Data(data) if text(&data) == "packfile" => break,
-                Packet::Data(data) => refused(connection, &text(&data))?,
+                Packet::Data(data) => connection.check(&text(&data))?,
                 Packet::Delimiter | Packet::Flush => {}
                 Packet::End => return Err(connection.broken("its answer holds no pack")),
             }
@@ -46,17 +44,13 @@ pub(super) async fn fetch(
             // Of the first version: which of `haves` it has as well.
             _ if !advertised.second && (data.starts_with(b"ACK ") || data.starts_with(b"NAK")) => {}
             _ => {
-                refused(connection, &text(&data))?;
+                connection.check(&text(&data))?;
                 return Err(connection.broken("a part of its pack is of no band"));
             }
         }
     }
     connection.ended().await?;
     receiver.finish().await
-}
-
-fn refused(connection: &Connection, of: &str) -> Result<(), FetchError> {
-    of.strip_prefix("ERR ").map_or(Ok(()), |message| Err(connection.refusal(message)))
 }
 
 /// What both versions are asked for. Progress is, and is passed over: some servers say nothing else for minutes while they count.

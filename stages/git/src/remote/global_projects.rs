@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Vec<GlobalProject> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    yaml::parse_as(text).unwrap_or_else(|why| {
+    yaml::parse(text).unwrap_or_else(|why| {
         tracing::warn!(why, "globalProjects of argocd-cm cannot be read: they count for no project");
         Vec::new()
     })

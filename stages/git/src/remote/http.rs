@@ -18,14 +18,13 @@ use super::connection::first_line;
 use super::credentials::Credential;
 use super::github_tokens::{AppCall, GitHubApps, Token};
 use super::http_client::{below, client, failed};
+use super::no_token::ALONE;
 use super::{FetchError, RepositoryUrl};
 
 /// Redirects that are followed one after another, all on one host.
 const REDIRECTS: usize = 3;
 /// The user to whom a token belongs, to forges that want one.
 const TOKEN_USER: &str = "x-access-token";
-/// So long a host is left alone that was asked too often and does not say for how long, and at most.
-const ALONE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3_600));
 /// Bytes that are read of why a host refuses.
 const MOST_SAID: usize = 4_096;
 

@@ -1,22 +1,13 @@
 //! A repository of this machine, fetched by the library itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks};
+use tokio_util::sync::CancellationToken;
 
 use super::clone_dir::CloneDir;
 use super::config::Config;
-use super::{FetchError, RepositoryUrl, bare};
-
-/// Cancels what runs on another thread once nobody waits for it.
-struct Cancel(Arc<AtomicBool>);
-
-impl Drop for Cancel {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
+use super::{FetchError, RepositoryUrl, bare, blocking};
 
 pub(super) async fn fetch(
     url: &RepositoryUrl,
@@ -24,26 +15,26 @@ pub(super) async fn fetch(
     revision: &str,
     config: &Config,
 ) -> Result<Oid, FetchError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let _cancel = Cancel(stop.clone());
+    let stop = CancellationToken::new();
+    // What runs on the other thread ends once nobody waits for it.
+    let _cancel = stop.clone().drop_guard();
     let (url, clone, revision) = (url.clone(), clone.clone(), revision.to_owned());
     let (limit, series) = (config.fetch_bytes, config.series.clone());
-    tokio::task::spawn_blocking(move || {
+    blocking(move || {
         let mut received = 0;
-        let fetched = blocking(&url, &clone, &revision, limit, (&stop, &mut received));
+        let fetched = copy(&url, &clone, &revision, limit, (&stop, &mut received));
         series.received(received);
         fetched
     })
     .await
-    .unwrap_or(Err(FetchError::Stopping))
 }
 
-fn blocking(
+fn copy(
     url: &RepositoryUrl,
     clone: &CloneDir,
     revision: &str,
     limit: u64,
-    (stop, received): (&AtomicBool, &mut u64),
+    (stop, received): (&CancellationToken, &mut u64),
 ) -> Result<Oid, FetchError> {
     let clone = bare::prepare(clone, url)?;
     let path = url.url().and_then(|url| url.to_file_path().ok());
@@ -59,7 +50,7 @@ fn blocking(
         callbacks.transfer_progress(|progress| {
             *received = progress.received_bytes() as u64;
             too_large = *received > limit;
-            !too_large && !stop.load(Ordering::Relaxed)
+            !too_large && !stop.is_cancelled()
         });
         let mut options = FetchOptions::new();
         options.remote_callbacks(callbacks).download_tags(AutotagOption::None).prune(git2::FetchPrune::On);
@@ -73,7 +64,7 @@ fn blocking(
     match fetched {
         Ok(()) => {}
         Err(_) if too_large => return Err(FetchError::TooLarge { url: url.to_string(), limit }),
-        Err(_) if stop.load(Ordering::Relaxed) => return Err(FetchError::Stopping),
+        Err(_) if stop.is_cancelled() => return Err(FetchError::Stopping),
         Err(error) if error.code() == ErrorCode::NotFound => return Err(gone()),
         Err(error) => {
             return Err(FetchError::Damaged { url: url.to_string(), why: error.message().to_owned() });

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use reqwest::Response;
 use reqwest::header::RETRY_AFTER;
 
-/// So long GitHub is left alone if it says that it was asked too often and not for how long, and at most.
-const ALONE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3_600));
+/// So long a host is left alone that says that it was asked too often and not for how long, and at most.
+pub(super) const ALONE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3_600));
 
 /// Why GitHub gives an app no token, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,13 +2,12 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use git2::{Indexer, Repository};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::scan::{Refusal, Scan};
 use super::{FetchError, RepositoryUrl};
@@ -30,28 +29,23 @@ pub(super) struct PackLimits {
 pub(super) struct PackReceiver {
     sender: mpsc::Sender<Option<Bytes>>,
     written: JoinHandle<Result<(), FetchError>>,
-    cancelled: Arc<AtomicBool>,
     url: RepositoryUrl,
     limit: u64,
     received: u64,
     series: GitSeries,
-}
-
-impl Drop for PackReceiver {
-    fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
+    _cancel: DropGuard,
 }
 
 impl PackReceiver {
     /// Begins to take one into the repository of a directory.
     pub(super) fn new(directory: &Path, url: &RepositoryUrl, limits: PackLimits, series: GitSeries) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let (directory, of, stop) = (directory.to_owned(), url.clone(), cancelled.clone());
+        let stop = CancellationToken::new();
+        let cancel = stop.clone().drop_guard();
+        let (directory, of) = (directory.to_owned(), url.clone());
         let written =
             tokio::task::spawn_blocking(move || write(&directory, &of, limits.object, receiver, &stop));
-        Self { sender, written, cancelled, url: url.clone(), limit: limits.bytes, received: 0, series }
+        Self { sender, written, url: url.clone(), limit: limits.bytes, received: 0, series, _cancel: cancel }
     }
 
     /// Takes the next bytes.
@@ -84,19 +78,16 @@ fn write(
     url: &RepositoryUrl,
     limit: u64,
     mut receiver: mpsc::Receiver<Option<Bytes>>,
-    cancelled: &AtomicBool,
+    cancelled: &CancellationToken,
 ) -> Result<(), FetchError> {
     let damaged = |why: &str| FetchError::Damaged { url: url.to_string(), why: why.to_owned() };
-    let cannot = |error: &dyn std::fmt::Display| FetchError::Cache {
-        directory: directory.display().to_string(),
-        why: error.to_string(),
-    };
-    let repository = Repository::open_bare(directory).map_err(|error| cannot(&error.message()))?;
-    let odb = repository.odb().map_err(|error| cannot(&error.message()))?;
+    let cannot = |error: git2::Error| FetchError::cache(directory, error.message());
+    let repository = Repository::open_bare(directory).map_err(cannot)?;
+    let odb = repository.odb().map_err(cannot)?;
     // The library's own verification takes a submodule's commit for one that is missing; ours is `bare::is_whole`.
-    let mut indexer = Indexer::new(Some(&odb), &directory.join("objects/pack"), 0o644, false)
-        .map_err(|error| cannot(&error.message()))?;
-    indexer.progress(|_| !cancelled.load(Ordering::Relaxed));
+    let mut indexer =
+        Indexer::new(Some(&odb), &directory.join("objects/pack"), 0o644, false).map_err(cannot)?;
+    indexer.progress(|_| !cancelled.is_cancelled());
     let mut scan = Scan::new(limit);
     while let Some(part) = receiver.blocking_recv() {
         let Some(bytes) = part else {
@@ -105,8 +96,8 @@ fn write(
             }
             return match indexer.commit() {
                 Ok(_) => Ok(()),
-                Err(_) if cancelled.load(Ordering::Relaxed) => Err(FetchError::Stopping),
-                Err(error) if error.class() == git2::ErrorClass::Os => Err(cannot(&error.message())),
+                Err(_) if cancelled.is_cancelled() => Err(FetchError::Stopping),
+                Err(error) if error.class() == git2::ErrorClass::Os => Err(cannot(error)),
                 Err(error) => Err(damaged(error.message())),
             };
         };
@@ -117,7 +108,7 @@ fn write(
         indexer.write_all(&bytes).map_err(|error| {
             let text = error.to_string();
             // What the disk says is about the disk; what the index says is about the pack.
-            if text.contains("class=Os") { cannot(&text) } else { damaged(&text) }
+            if text.contains("class=Os") { FetchError::cache(directory, text) } else { damaged(&text) }
         })?;
     }
     Err(FetchError::Stopping)

@@ -5,6 +5,9 @@ use bytes::{Buf as _, Bytes, BytesMut};
 /// The largest packet there is.
 pub(super) const LARGEST: usize = 65_520;
 
+/// What says which program asks.
+pub(super) const AGENT: &str = concat!("agent=gitops-runtime/", env!("CARGO_PKG_VERSION"));
+
 /// One packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet {

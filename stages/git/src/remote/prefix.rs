@@ -15,7 +15,7 @@ impl UrlPrefix {
     /// # Errors
     /// As [`RepositoryUrl::read`].
     pub fn read(text: &str) -> Result<Self, FetchError> {
-        RepositoryUrl::read(text).map(|url| Self(comparable_of(&url)))
+        RepositoryUrl::read(text).map(|url| Self(comparable_text(url.as_str())))
     }
 
     /// As addresses are compared.
@@ -25,14 +25,14 @@ impl UrlPrefix {
 
     /// Whether an address begins so.
     pub fn covers(&self, url: &RepositoryUrl) -> bool {
-        begins(&comparable_of(url), &self.0)
+        begins(&comparable_text(url.as_str()), &self.0)
     }
 }
 
 /// An address as two are compared: without case, `.git` and a slash at the end, and always as a URL.
 pub(super) fn comparable(url: &str) -> String {
     match RepositoryUrl::read(url) {
-        Ok(url) => comparable_of(&url),
+        Ok(url) => comparable_text(url.as_str()),
         Err(_) => comparable_text(&beginning_of_ssh(url.trim())),
     }
 }
@@ -46,10 +46,6 @@ fn beginning_of_ssh(text: &str) -> Cow<'_, str> {
         true => format!("ssh://{}", text.replacen(':', "/", 1)).into(),
         false => text.into(),
     }
-}
-
-fn comparable_of(url: &RepositoryUrl) -> String {
-    comparable_text(url.as_str())
 }
 
 fn comparable_text(text: &str) -> String {

@@ -9,7 +9,7 @@ use git2::Oid;
 use super::FetchError;
 use super::advertised::Advertised;
 use super::connection::Connection;
-use super::packet::{self, Packet, flush, text};
+use super::packet::{self, AGENT, Packet, flush, text};
 
 /// Bytes of what a server says of a push.
 const LARGEST: usize = 64 * 1024;
@@ -60,7 +60,7 @@ impl Push<'_> {
             wants.push_str(" side-band-64k");
         }
         if found.capabilities.iter().any(|of| of.starts_with("agent=")) {
-            wants.push_str(concat!(" agent=gitops-runtime/", env!("CARGO_PKG_VERSION")));
+            wants.extend([" ", AGENT]);
         }
         let mut request = Vec::new();
         let from = self.from.unwrap_or(Oid::ZERO_SHA1);

@@ -81,16 +81,11 @@ impl Scan {
                     bytes.get(taken..).unwrap_or_default()
                 }
                 State::Offset => {
-                    let end = bytes.iter().position(|byte| byte & 0x80 == 0);
-                    let taken = end.map_or(bytes.len(), |end| end + 1);
-                    if self.held.len() + taken > LONGEST_NUMBER {
-                        return Err(Refusal::Damaged("an offset is too long"));
-                    }
-                    self.held.extend(bytes.iter().take(taken));
-                    if end.is_some() {
+                    let (is_whole, rest) = self.number(bytes, "an offset is too long")?;
+                    if is_whole {
                         self.begin(true);
                     }
-                    bytes.get(taken..).unwrap_or_default()
+                    rest
                 }
                 State::Content { is_delta } => self.content(bytes, is_delta)?,
                 State::Trailer(left) => {
@@ -128,13 +123,8 @@ impl Scan {
 
     /// A kind and a size: three bits of the one, and of the other four, then seven a byte.
     fn entry<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], Refusal> {
-        let end = bytes.iter().position(|byte| byte & 0x80 == 0);
-        let taken = end.map_or(bytes.len(), |end| end + 1);
-        if self.held.len() + taken > LONGEST_NUMBER {
-            return Err(Refusal::Damaged("a size is too long"));
-        }
-        self.held.extend(bytes.iter().take(taken));
-        if end.is_some() {
+        let (is_whole, rest) = self.number(bytes, "a size is too long")?;
+        if is_whole {
             let first = self.held.first().copied().unwrap_or_default();
             self.size = self.read_size()?;
             self.left -= 1;
@@ -146,7 +136,18 @@ impl Scan {
                 _ => return Err(Refusal::Damaged("an object is of no kind there is")),
             }
         }
-        Ok(bytes.get(taken..).unwrap_or_default())
+        Ok(rest)
+    }
+
+    /// Keeps the bytes of a number, the last of which has no eighth bit; gives whether it is whole, and the bytes behind it.
+    fn number<'b>(&mut self, bytes: &'b [u8], too_long: &'static str) -> Result<(bool, &'b [u8]), Refusal> {
+        let end = bytes.iter().position(|byte| byte & 0x80 == 0);
+        let (number, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+        if self.held.len() + number.len() > LONGEST_NUMBER {
+            return Err(Refusal::Damaged(too_long));
+        }
+        self.held.extend(number);
+        Ok((end.is_some(), rest))
     }
 
     fn read_size(&self) -> Result<u64, Refusal> {

@@ -16,10 +16,13 @@ use super::push::{Push, Pushed};
 use super::slots::Slot;
 use super::ssh::{SshCall, SshChannel};
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
+use super::{FetchError, RepositoryUrl, bare, blocking, fetch as protocol, local};
 
 /// Branches that are fetched to find a commit that the server does not send by its id.
 const MOST_BRANCHES: usize = 1_000;
+
+/// What the names of all branches and tags begin with.
+const ALL: [&str; 2] = ["refs/heads/", "refs/tags/"];
 
 /// What is fetched: names in the clone, and what they mean.
 type Wanted = Vec<(String, Oid)>;
@@ -48,7 +51,7 @@ pub(super) async fn fetch(
     let mut is_again = false;
     loop {
         let mut connection = session.connect().await?;
-        let found = session.advertised(&mut connection, &prefixes(revision)).await?;
+        let found = advertised(url, &mut connection, &prefixes(revision)).await?;
         let named = named(&found.refs, revision);
         let first = match (named, whole) {
             (Some(of), _) => (bare::kept_as(&of.name, of.commit()), of.commit()),
@@ -97,8 +100,7 @@ fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
 /// The branches and tags of a server.
 pub(super) async fn refs(url: &RepositoryUrl, reach: &Reach<'_>) -> Result<Vec<Ref>, FetchError> {
     let mut connection = connect(url, Service::Upload, reach).await?;
-    let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
-    Ok(advertised(url, &mut connection, &prefixes).await?.refs)
+    Ok(advertised(url, &mut connection, &ALL.map(str::to_owned)).await?.refs)
 }
 
 /// Pushes, over HTTP.
@@ -156,19 +158,10 @@ impl Session<'_> {
         connect(self.url, Service::Upload, &self.reach).await
     }
 
-    async fn advertised(
-        &self,
-        connection: &mut Connection,
-        prefixes: &[String],
-    ) -> Result<Advertised, FetchError> {
-        advertised(self.url, connection, prefixes).await
-    }
-
     /// Fetches all branches, and looks for a commit among what they follow.
     async fn by_branches(&self, revision: &str) -> Result<Oid, FetchError> {
-        let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
         let mut connection = self.connect().await?;
-        let found = self.advertised(&mut connection, &prefixes).await?;
+        let found = advertised(self.url, &mut connection, &ALL.map(str::to_owned)).await?;
         let branches = found.refs.iter().filter(|of| of.name.starts_with("refs/heads/")).take(MOST_BRANCHES);
         let wanted: Wanted = branches.map(|of| (bare::kept_as(&of.name, of.commit()), of.commit())).collect();
         if wanted.is_empty() {
@@ -190,16 +183,15 @@ impl Session<'_> {
     ) -> Result<(), FetchError> {
         let of = wanted.clone();
         let (clone, url) = (self.clone.clone(), self.url.clone());
-        let (missing, haves) = self
-            .blocking(move || {
-                let clone = &bare::prepare(&clone, &url)?;
-                let mut missing: Vec<Oid> =
-                    of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
-                missing.sort_unstable();
-                missing.dedup();
-                Ok((missing, bare::haves(clone)))
-            })
-            .await?;
+        let (missing, haves) = blocking(move || {
+            let clone = &bare::prepare(&clone, &url)?;
+            let mut missing: Vec<Oid> =
+                of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
+            missing.sort_unstable();
+            missing.dedup();
+            Ok((missing, bare::haves(clone)))
+        })
+        .await?;
         if !missing.is_empty() {
             let config = self.reach.config;
             let limits = PackLimits { bytes: config.fetch_bytes, object: config.object_bytes };
@@ -229,13 +221,6 @@ impl Session<'_> {
         act: impl FnOnce(&Repository) -> Result<T, FetchError> + Send + 'static,
     ) -> Result<T, FetchError> {
         let clone = self.clone.clone();
-        self.blocking(move || act(&bare::open(clone.path())?)).await
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &self,
-        act: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
-    ) -> Result<T, FetchError> {
-        tokio::task::spawn_blocking(act).await.unwrap_or(Err(FetchError::Stopping))
+        blocking(move || act(&bare::open(clone.path())?)).await
     }
 }

@@ -8,7 +8,7 @@ use git2::{Oid, Repository, Tree};
 
 use super::paths::{Node, PathTree, Query, ROOT, SomeFiles};
 use crate::error::GitError;
-use crate::trees::{TreeLimits, Trees};
+use crate::trees::{LINK, TreeLimits, Trees};
 
 /// A file system takes no path of more names than this (4,096 bytes); nothing is looked for below.
 const MAX_DEPTH: usize = 512;
@@ -20,7 +20,6 @@ const KEPT: TreeLimits = TreeLimits { trees: 4_096, entries: 400_000 };
 pub(super) const MAX_PATHS: usize = 100;
 
 const TREE: i32 = 0o040_000;
-const LINK: i32 = 0o120_000;
 const SUBMODULE: i32 = 0o160_000;
 
 /// The paths of one application that differ.

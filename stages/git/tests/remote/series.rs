@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use prometheus::{Registry, TextEncoder};
-use stages_git::remote::FetchFailure;
 use stages_git::walk::{WalkLimits, WalkRequest};
 use stages_git::{Checkout, GitSeries, NewFile};
 
@@ -171,12 +170,4 @@ async fn the_clone_of_an_empty_repository_is_counted_and_one_that_a_fetch_in_vai
     let kept = std::fs::read_dir(cache.folder.path().join("cache")).unwrap().flatten();
     let kept = kept.filter(|of| of.path().extension().is_some_and(|end| end == "git")).count();
     assert_eq!(value(&registry, "cache_clones"), kept as u64);
-}
-
-#[test]
-fn every_failure_has_a_label_of_its_own() {
-    let mut labels: Vec<&str> = FetchFailure::ALL.into_iter().map(FetchFailure::as_str).collect();
-    labels.sort_unstable();
-    labels.dedup();
-    assert_eq!(labels.len(), FetchFailure::ALL.len());
 }

@@ -120,6 +120,16 @@ impl Fake {
         Self::start_at(([127, 0, 0, 1], 0).into(), handler).await
     }
 
+    /// Always lists the same, and tells of no change.
+    pub(crate) async fn listing(version: u64, items: &[String]) -> Self {
+        let items = items.to_vec();
+        Self::start(move |asked| match asked.kind() {
+            "list" => list(version, &items),
+            _ => Answer::Hang,
+        })
+        .await
+    }
+
     /// As `start`, at an address that is held for it.
     pub(crate) async fn start_at(
         address: SocketAddr,

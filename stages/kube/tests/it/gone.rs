@@ -145,11 +145,7 @@ async fn read_before_any_list_showed_it_and_missing_in_the_next() {
 
 #[tokio::test]
 async fn recreated_while_the_process_was_down() {
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(50, &[app("home", "a", "new", 40)]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(50, &[app("home", "a", "new", 40)]).await;
     let mut run = Run::with(config(fake.address), &[("home/a", "old")], |_| true).await;
     let (_, deleted, there) = run.until_listed().await;
     // Its key lives: whoever remembers the old uid sees by the new one that a life has ended.

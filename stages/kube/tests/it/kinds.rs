@@ -44,7 +44,6 @@ fn wanted(plural: &str, pinned: Option<&str>, selector: Selector) -> Wanted<Any>
     Wanted {
         kind,
         pinned: pinned.is_some(),
-        named: kind.singular,
         only: Vec::new(),
         except: Vec::new(),
         selector,

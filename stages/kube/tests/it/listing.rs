@@ -79,11 +79,7 @@ async fn the_first_list_asks_between_its_pages_whether_it_may_go_on_and_later_on
 #[tokio::test]
 async fn the_body_is_what_the_server_sent_and_the_mapping_completes_the_event() {
     let object = r#"{ "kind":"Application", "metadata":{"name":"a","namespace":"home","uid":"u1","resourceVersion":"7"}, "status":{"trace":7} , "spec":{"n":1.0}}"#;
-    let fake = Fake::start(move |asked| match asked.kind() {
-        "list" => list(9, &[object.to_owned()]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(9, &[object.to_owned()]).await;
     let mut run = Run::start(config(fake.address)).await;
     let event = run.event().await;
     assert_eq!(event.change, Change::Applied { body: object.into() });
@@ -121,11 +117,7 @@ async fn an_object_that_cannot_be_read_is_skipped_and_counted() {
 
 #[tokio::test]
 async fn what_the_ledger_knew_and_the_first_list_lacks_is_deleted() {
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(50, &[app("home", "stays", "u1", 1), app("home", "again", "new", 2)]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(50, &[app("home", "stays", "u1", 1), app("home", "again", "new", 2)]).await;
     let known = [
         ("home/stays", "u1"),
         ("home/again", "old"),
@@ -242,11 +234,7 @@ async fn pages_larger_than_the_bound_are_asked_for_smaller() {
 
 #[tokio::test]
 async fn an_object_larger_than_the_bound_fails_the_list_and_says_so() {
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(9, &[app("home", &"x".repeat(5_000), "u1", 1)]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(9, &[app("home", &"x".repeat(5_000), "u1", 1)]).await;
     let mut bounded = config(fake.address);
     bounded.max_body = 2_500;
     let mut run = Run::start(bounded).await;
@@ -257,18 +245,15 @@ async fn an_object_larger_than_the_bound_fails_the_list_and_says_so() {
 
 #[tokio::test]
 async fn patterns_widen_the_watch_to_the_cluster() {
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(
-            9,
-            &[
-                app("home", "own", "u1", 1),
-                app("team-a", "x", "u2", 2),
-                app("kube-system", "no", "u3", 3),
-                app("blue-17", "y", "u4", 4),
-            ],
-        ),
-        _ => Answer::Hang,
-    })
+    let fake = Fake::listing(
+        9,
+        &[
+            app("home", "own", "u1", 1),
+            app("team-a", "x", "u2", 2),
+            app("kube-system", "no", "u3", 3),
+            app("blue-17", "y", "u4", 4),
+        ],
+    )
     .await;
     let mut wide = config(fake.address);
     wide.namespaces = stages_kube::Namespaces::split(r"team-*, /^blue-\d+$/");
@@ -285,11 +270,7 @@ async fn patterns_widen_the_watch_to_the_cluster() {
 
 #[tokio::test]
 async fn objects_of_other_shards_are_seen_but_not_handed_over() {
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(9, &[app("home", "ours", "u1", 1), app("home", "theirs", "u2", 2)]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(9, &[app("home", "ours", "u1", 1), app("home", "theirs", "u2", 2)]).await;
     let mut run = Run::with(config(fake.address), &[], |key| key.name() == "ours").await;
     assert_eq!(run.listed().await, 2);
     assert_eq!(run.waiting(), ["home/ours u1 1"]);

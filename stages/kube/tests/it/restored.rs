@@ -109,11 +109,7 @@ async fn a_store_that_was_restored_while_nobody_watched_is_noticed_by_what_the_l
 #[tokio::test]
 async fn a_restored_store_that_has_counted_on_is_noticed_by_an_object_that_became_older() {
     let (log, _guard) = Log::start();
-    let fake = Fake::start(|asked| match asked.kind() {
-        "list" => list(900, &[app("home", "a", "u1", 20), app("home", "b", "u2", 880)]),
-        _ => Answer::Hang,
-    })
-    .await;
+    let fake = Fake::listing(900, &[app("home", "a", "u1", 20), app("home", "b", "u2", 880)]).await;
     let mut run = Run::remembering(config(fake.address), &[("home/a", "u1", 50), ("home/b", "u2", 60)]).await;
     assert_eq!(run.listed().await, 2);
     let at = |number| Version(number).in_era(1).0;

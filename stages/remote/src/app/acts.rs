@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::AppConnection;
 use super::find::AppName;
 use crate::act::{Act, Progress, wait};
-use crate::arguments::act::{ConfirmArgs, WaitArgs};
+use crate::arguments::act::{ChangeArgs, ConfirmArgs};
 use crate::arguments::app::{Action, DeleteResource};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
@@ -45,8 +45,7 @@ pub(super) async fn refresh(
 pub(super) async fn restart(
     connection: &AppConnection,
     resource: &str,
-    careful: &ConfirmArgs,
-    waiting: &WaitArgs,
+    ChangeArgs { careful, waiting, .. }: &ChangeArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let AppConnection { proxy, name, .. } = connection;
@@ -98,12 +97,12 @@ pub(super) async fn delete(
             "options": {"force": given.force, "orphan": given.orphan},
         }),
     };
-    let is_done = act.carry_out(proxy, &given.careful, screen).await?.is_some();
+    let is_done = act.carry_out(proxy, &given.change.careful, screen).await?.is_some();
     if !is_done && !given.orphan {
         let line = |one: &Node| format!("  {}\n", one.whole());
         screen.say(&node.owned(&all).into_iter().map(line).collect::<String>())?;
     }
-    if !is_done || !given.waiting.wait {
+    if !is_done || !given.change.waiting.wait {
         return Ok(());
     }
     let look = async || {
@@ -113,7 +112,7 @@ pub(super) async fn delete(
             false => Progress::Done(format!("{title} of {name} is gone")),
         })
     };
-    wait(&given.waiting, screen, look).await
+    wait(&given.change.waiting, screen, look).await
 }
 
 pub(super) async fn action(

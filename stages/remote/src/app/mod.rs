@@ -90,25 +90,25 @@ pub(crate) async fn run(
             events::run(&platform(way).await?, named, limit.get(), shown.output, screen).await?;
         }
         AppCommand::Sync(given) => {
-            sync::sync(&app(&given.named, &given.way).await?, given, screen).await?;
+            sync::sync(&app(&given.named, &given.change.way).await?, given, screen).await?;
         }
         AppCommand::Rollback(given) => {
-            sync::rollback(&app(&given.named, &given.way).await?, given, screen).await?;
+            sync::rollback(&app(&given.named, &given.change.way).await?, given, screen).await?;
         }
-        AppCommand::Terminate { named, careful, waiting, way } => {
-            sync::terminate(&app(named, way).await?, careful, waiting, screen).await?;
+        AppCommand::Terminate { named, change } => {
+            sync::terminate(&app(named, &change.way).await?, change, screen).await?;
         }
         AppCommand::Refresh { named, hard, careful, way } => {
             acts::refresh(&app(named, way).await?, *hard, careful, screen).await?;
         }
-        AppCommand::Restart { named, resource, careful, waiting, way } => {
-            acts::restart(&app(named, way).await?, resource, careful, waiting, screen).await?;
+        AppCommand::Restart { named, resource, change } => {
+            acts::restart(&app(named, &change.way).await?, resource, change, screen).await?;
         }
         AppCommand::Logs(given) => {
             logs::run(&app(&given.named, &given.way).await?, given, screen).await?;
         }
         AppCommand::DeleteResource(given) => {
-            acts::delete(&app(&given.named, &given.way).await?, given, screen).await?;
+            acts::delete(&app(&given.named, &given.change.way).await?, given, screen).await?;
         }
         AppCommand::Action(given) => {
             acts::action(&app(&given.named, &given.way).await?, given, screen).await?;

@@ -9,7 +9,7 @@ use super::diff::unified;
 use super::find::AppName;
 use super::history::history_of;
 use crate::act::{Act, Progress, wait};
-use crate::arguments::act::{ConfirmArgs, WaitArgs};
+use crate::arguments::act::{ChangeArgs, WaitArgs};
 use crate::arguments::app::{Rollback, Sync};
 use crate::error::RemoteError;
 use crate::platform::Platform;
@@ -145,6 +145,7 @@ pub(super) async fn sync(
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let AppConnection { platform, proxy, name } = connection;
+    let ChangeArgs { careful, waiting, .. } = &sync.change;
     let resources = named_resources(proxy, name, &sync.resources).await?;
     let mut options = json!({"prune": sync.prune});
     if let Some(revision) = &sync.revision {
@@ -172,7 +173,7 @@ pub(super) async fn sync(
     let pruned = if sync.prune { ", and delete what Git does not have" } else { "" };
     let query = format!(
         "mutation Sync($application: ApplicationId!, $options: SyncOptions) {{ syncApplication(application: $application, options: $options) {} }}",
-        operation_fields(&sync.waiting)
+        operation_fields(waiting)
     );
     let act = Act {
         act: "sync an application",
@@ -182,16 +183,16 @@ pub(super) async fn sync(
         query: &query,
         variables: json!({"application": name.variables(), "options": options}),
     };
-    let reported = if sync.waiting.wait { newest_start(platform, name).await? } else { None };
-    match act.carry_out(proxy, &sync.careful, screen).await? {
+    let reported = if waiting.wait { newest_start(platform, name).await? } else { None };
+    match act.carry_out(proxy, careful, screen).await? {
         None => {
             let revisions: Vec<&str> = sync.revision.as_deref().into_iter().collect();
             let wanted = DiffScope { revisions: &revisions, deletes: sync.prune };
             show_plan((proxy, name), wanted, &resources, screen).await
         }
-        Some(done) if sync.waiting.wait => {
-            wait_for_operation(platform, name, (reported, done.get("syncApplication")), &sync.waiting, screen)
-                .await
+        Some(done) if waiting.wait => {
+            let begun = (reported, done.get("syncApplication"));
+            wait_for_operation(platform, name, begun, waiting, screen).await
         }
         Some(_) => Ok(()),
     }
@@ -327,6 +328,7 @@ pub(super) async fn rollback(
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let AppConnection { platform, proxy, name } = connection;
+    let ChangeArgs { careful, waiting, .. } = &rollback.change;
     let history = history_of(proxy, name).await?;
     let to = match rollback.id {
         Some(id) => history.iter().find(|one| one.id == id).ok_or_else(|| {
@@ -341,7 +343,7 @@ pub(super) async fn rollback(
     let at = to.short_revisions();
     let query = format!(
         "mutation Rollback($application: ApplicationId!, $options: RollbackOptions!) {{ rollbackApplication(application: $application, options: $options) {} }}",
-        operation_fields(&rollback.waiting)
+        operation_fields(waiting)
     );
     let act = Act {
         act: "roll an application back",
@@ -351,12 +353,12 @@ pub(super) async fn rollback(
         query: &query,
         variables: json!({"application": name.variables(), "options": {"id": to.id, "prune": rollback.prune}}),
     };
-    let reported = if rollback.waiting.wait { newest_start(platform, name).await? } else { None };
-    let done = act.carry_out(proxy, &rollback.careful, screen).await?;
+    let reported = if waiting.wait { newest_start(platform, name).await? } else { None };
+    let done = act.carry_out(proxy, careful, screen).await?;
     match (done, history.first()) {
-        (Some(done), _) if rollback.waiting.wait => {
+        (Some(done), _) if waiting.wait => {
             let begun = (reported, done.get("rollbackApplication"));
-            wait_for_operation(platform, name, begun, &rollback.waiting, screen).await
+            wait_for_operation(platform, name, begun, waiting, screen).await
         }
         (None, Some(now)) => {
             screen.tell(&format!("instead of deployment {}, of {}", now.id, now.short_revisions()))?;
@@ -374,8 +376,7 @@ pub(super) async fn rollback(
 
 pub(super) async fn terminate(
     connection: &AppConnection,
-    careful: &ConfirmArgs,
-    waiting: &WaitArgs,
+    ChangeArgs { careful, waiting, .. }: &ChangeArgs,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let AppConnection { platform, proxy, name } = connection;
@@ -504,7 +505,7 @@ mod tests {
         let connection = AppConnection { platform, proxy, name };
         let done = match is_sync {
             true => sync(&connection, &given, &screen).await,
-            false => terminate(&connection, &given.careful, &given.waiting, &screen).await,
+            false => terminate(&connection, &given.change, &screen).await,
         };
         done.map_err(|error| error.to_string())
     }

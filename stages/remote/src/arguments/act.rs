@@ -45,6 +45,17 @@ pub(crate) struct WaitArgs {
     pub(crate) timeout: Duration,
 }
 
+/// How something is changed that takes a while.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ChangeArgs {
+    #[command(flatten)]
+    pub(crate) careful: ConfirmArgs,
+    #[command(flatten)]
+    pub(crate) waiting: WaitArgs,
+    #[command(flatten)]
+    pub(crate) way: AppProxyArgs,
+}
+
 /// Which lines of a log, and how they are shown.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LogArgs {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::act::{AppProxyArgs, ConfirmArgs, LogArgs, WaitArgs};
+use super::act::{AppProxyArgs, ChangeArgs, ConfirmArgs, LogArgs};
 use super::number::number;
 use super::{ListArgs, OutputArgs, PlatformArgs};
 use crate::names;
@@ -166,11 +166,7 @@ pub(crate) struct Sync {
     #[arg(long, value_name = "NUMBER", value_parser = number::<u16>)]
     pub(crate) retry: Option<u16>,
     #[command(flatten)]
-    pub(crate) careful: ConfirmArgs,
-    #[command(flatten)]
-    pub(crate) waiting: WaitArgs,
-    #[command(flatten)]
-    pub(crate) way: AppProxyArgs,
+    pub(crate) change: ChangeArgs,
 }
 
 /// A rollback, and how it is done.
@@ -185,11 +181,7 @@ pub(crate) struct Rollback {
     #[arg(long)]
     pub(crate) prune: bool,
     #[command(flatten)]
-    pub(crate) careful: ConfirmArgs,
-    #[command(flatten)]
-    pub(crate) waiting: WaitArgs,
-    #[command(flatten)]
-    pub(crate) way: AppProxyArgs,
+    pub(crate) change: ChangeArgs,
 }
 
 /// Which lines of which logs.
@@ -227,11 +219,7 @@ pub(crate) struct DeleteResource {
     #[arg(long)]
     pub(crate) orphan: bool,
     #[command(flatten)]
-    pub(crate) careful: ConfirmArgs,
-    #[command(flatten)]
-    pub(crate) waiting: WaitArgs,
-    #[command(flatten)]
-    pub(crate) way: AppProxyArgs,
+    pub(crate) change: ChangeArgs,
 }
 
 /// What is to be done to a resource.
@@ -371,11 +359,7 @@ pub(crate) enum AppCommand {
         #[command(flatten)]
         named: AppNameArgs,
         #[command(flatten)]
-        careful: ConfirmArgs,
-        #[command(flatten)]
-        waiting: WaitArgs,
-        #[command(flatten)]
-        way: AppProxyArgs,
+        change: ChangeArgs,
     },
     /// Compare with Git anew; it is done once that is answered.
     #[command(after_help = REFRESH)]
@@ -399,11 +383,7 @@ pub(crate) enum AppCommand {
         #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resource: String,
         #[command(flatten)]
-        careful: ConfirmArgs,
-        #[command(flatten)]
-        waiting: WaitArgs,
-        #[command(flatten)]
-        way: AppProxyArgs,
+        change: ChangeArgs,
     },
     /// Show the logs of pods.
     #[command(after_help = LOGS)]

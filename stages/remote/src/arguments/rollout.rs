@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::OutputArgs;
-use super::act::{AppProxyArgs, ConfirmArgs, WaitArgs};
+use super::act::{AppProxyArgs, ChangeArgs};
 use super::app::AppNameArgs;
 use super::number::number;
 use crate::names;
@@ -53,11 +53,7 @@ pub(crate) struct RolloutChangeArgs {
     #[command(flatten)]
     pub(crate) meant: RolloutArgs,
     #[command(flatten)]
-    pub(crate) careful: ConfirmArgs,
-    #[command(flatten)]
-    pub(crate) waiting: WaitArgs,
-    #[command(flatten)]
-    pub(crate) way: AppProxyArgs,
+    pub(crate) change: ChangeArgs,
 }
 
 /// What is to be done with Rollouts.

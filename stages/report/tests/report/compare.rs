@@ -318,8 +318,7 @@ async fn a_refused_token_that_is_replaced_is_noticed() {
 async fn a_file_takes_digests_between_reports_and_answers_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
-    let sink = file::Config { path: path.clone(), fsync: file::Fsync::Batch }.build().unwrap();
-    let sink = sink;
+    let sink = file::Config { path: path.clone() }.build().unwrap();
     assert!(sink.ship(&[shipment("1", 0)]).await.remove(0).is_ok());
     assert_eq!(sink.digest(&shard()).await.unwrap(), Compared::Unknown);
     assert!(sink.ship(&[shipment("2", 0)]).await.remove(0).is_ok());
@@ -342,7 +341,7 @@ async fn a_digest_that_cannot_be_written_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let sink = file::Config { path, fsync: file::Fsync::Batch }.build().unwrap();
+    let sink = file::Config { path }.build().unwrap();
     let error = sink.digest(&shard()).await.unwrap_err();
     assert_eq!(shown(&error), (true, Reason::Io, "cannot write to the report file".to_owned()));
 }

@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use pipeline_core::{Reason, Sink as _, StageError};
-use stages_report::file::{Config, File, Fsync};
+use stages_report::file::{Config, File};
 
 use crate::support::shipment;
 
 fn sink(path: &Path) -> File {
-    Config { path: path.to_owned(), fsync: Fsync::Batch }.build().unwrap()
+    Config { path: path.to_owned() }.build().unwrap()
 }
 
 async fn ship(sink: &File, body: &str) -> Result<(), StageError> {
@@ -58,28 +58,25 @@ fn umask() -> u32 {
 async fn many_at_once_are_all_there_in_whole_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
-    for fsync in [Fsync::Batch, Fsync::Never] {
-        let sink = std::sync::Arc::new(Config { path: path.clone(), fsync }.build().unwrap());
-        let tasks: Vec<_> = (0..200)
-            .map(|number| {
-                let sink = sink.clone();
-                tokio::spawn(async move {
-                    let pair = [shipment(&format!("{number}"), 0), shipment(&format!("[{number}]"), 1)];
-                    assert!(sink.ship(&pair).await.iter().all(Result::is_ok));
-                })
+    let sink = std::sync::Arc::new(sink(&path));
+    let tasks: Vec<_> = (0..200)
+        .map(|number| {
+            let sink = sink.clone();
+            tokio::spawn(async move {
+                let pair = [shipment(&format!("{number}"), 0), shipment(&format!("[{number}]"), 1)];
+                assert!(sink.ship(&pair).await.iter().all(Result::is_ok));
             })
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
-        let mut found = data(&path);
-        found.sort();
-        let mut expected: Vec<String> =
-            (0..200).flat_map(|number| [format!("{number}"), format!("[{number}]")]).collect();
-        expected.sort();
-        assert_eq!(found, expected);
-        fs::remove_file(&path).unwrap();
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
     }
+    let mut found = data(&path);
+    found.sort();
+    let mut expected: Vec<String> =
+        (0..200).flat_map(|number| [format!("{number}"), format!("[{number}]")]).collect();
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]
@@ -96,7 +93,7 @@ async fn a_restart_appends() {
 /// The thread of a sink that was dropped lets go of its file a moment later.
 async fn sink_when_free(path: &Path) -> File {
     loop {
-        match (Config { path: path.to_owned(), fsync: Fsync::Never }).build() {
+        match (Config { path: path.to_owned() }).build() {
             Ok(sink) => return sink,
             Err(stages_report::file::ConfigError::Taken { .. }) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
@@ -141,7 +138,7 @@ async fn a_second_writer_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
     let _first = sink(&path);
-    let refused = Config { path: path.clone(), fsync: Fsync::Batch }.build().unwrap_err().to_string();
+    let refused = Config { path: path.clone() }.build().unwrap_err().to_string();
     assert_eq!(
         refused,
         format!("another process writes to the report file {}: give each its own", path.display())
@@ -150,8 +147,7 @@ async fn a_second_writer_is_refused() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_opened_is_refused() {
-    let refused =
-        Config { path: "/no/such/folder/x".into(), fsync: Fsync::Batch }.build().unwrap_err().to_string();
+    let refused = Config { path: "/no/such/folder/x".into() }.build().unwrap_err().to_string();
     assert_eq!(refused, "cannot open the report file /no/such/folder/x");
 }
 

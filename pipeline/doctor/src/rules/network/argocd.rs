@@ -8,7 +8,7 @@ const SERVER: &str = "global.integrations.argo-cd.server";
 const TRIED: ((u32, u32), (u32, u32)) = ((2, 12), (3, 3));
 
 pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
-    if asking.skips(judged, "GR0205") || !judged.truth("reporter.enabled") {
+    if judged.is_skipped("GR0205") || !judged.truth("reporter.enabled") {
         return;
     }
     if judged.truth("argo-cd.enabled") {
@@ -21,13 +21,7 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
         insecure: judged.truth(&format!("{SERVER}.tls.insecure")),
         ..asking.way()
     };
-    let request = Request {
-        method: "GET",
-        url: format!("{base}/api/version"),
-        headers: Vec::new(),
-        body: None,
-        way: &way,
-    };
+    let request = Request::get(format!("{base}/api/version"), Vec::new(), &way);
     let Some(answer) = asking.ask(judged, "GR0205", &path, &request) else { return };
     match answer.body["Version"].as_str().and_then(version) {
         Some(found) if found < TRIED.0 || found > TRIED.1 => {
@@ -76,13 +70,8 @@ fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
         Err(why) => return asking.unmeasured("GR0205", why),
     };
     let path = if judged.is_empty(&inline) { path } else { inline };
-    let request = Request {
-        method: "GET",
-        url: format!("{base}/api/v1/session/userinfo"),
-        headers: vec![("authorization", format!("Bearer {}", token.text()))],
-        body: None,
-        way,
-    };
+    let headers = vec![("authorization", format!("Bearer {}", token.text()))];
+    let request = Request::get(format!("{base}/api/v1/session/userinfo"), headers, way);
     let Some(answer) = asking.ask(judged, "GR0205", &path, &request) else { return };
     if answer.status >= 400 || answer.body["loggedIn"] != true {
         let found = format!("Argo CD does not know the token (status {})", answer.status);
@@ -104,13 +93,7 @@ fn clusters(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, (base, kno
     if !judged.truth("appProxy.enabled") {
         return;
     }
-    let at = |path: &str| Request {
-        method: "GET",
-        url: format!("{base}/api/v1/{path}"),
-        headers: known.headers.clone(),
-        body: None,
-        way: known.way,
-    };
+    let at = |path: &str| Request::get(format!("{base}/api/v1/{path}"), known.headers.clone(), known.way);
     let Some(answer) = asking.ask(judged, "GR0205", path, &at("clusters")) else { return };
     let sees_some = answer.body["items"].as_array().is_some_and(|all| !all.is_empty());
     if sees_some || !matches!(answer.status, 200 | 401 | 403) {

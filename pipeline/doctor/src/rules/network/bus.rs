@@ -7,11 +7,11 @@ use super::Asking;
 use crate::rules::{Judged, Severity, routes};
 
 pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
-    if !asking.skips(judged, OF_BUS.code) && judged.text("nats.mode") == "existing" {
+    if !judged.is_skipped(OF_BUS.code) && judged.text("nats.mode") == "existing" {
         let addresses = judged.text("nats.url").to_owned();
         each(judged, asking, "nats.url", &addresses, &OF_BUS);
     }
-    if !asking.skips(judged, OF_ROUTE.code) {
+    if !judged.is_skipped(OF_ROUTE.code) {
         for (path, addresses) in routes::nats(judged) {
             each(judged, asking, &path, &addresses, &OF_ROUTE);
         }

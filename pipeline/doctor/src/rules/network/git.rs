@@ -81,7 +81,7 @@ fn host(url: &str) -> &str {
 
 pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>, account: Option<&Account>) {
     let has = |path: &str| !judged.is_empty(&format!("{GROUP}.password.{path}"));
-    if asking.skips(judged, "GR0203") || !(has("value") || has("secretKeyRef")) {
+    if judged.is_skipped("GR0203") || !(has("value") || has("secretKeyRef")) {
         return;
     }
     let Some(account) = account else {
@@ -237,13 +237,8 @@ impl Attempt<'_, '_> {
             self.wrong(format!("a token without the scope api (status {})", made.status));
         }
         // Not every kind of token may ask for itself.
-        let request = Request {
-            method: "GET",
-            url: format!("{}/personal_access_tokens/self", self.base),
-            headers: vec![("authorization", bearer)],
-            body: None,
-            way: self.way,
-        };
+        let url = format!("{}/personal_access_tokens/self", self.base);
+        let request = Request::get(url, vec![("authorization", bearer)], self.way);
         let itself = self.asking.ask(self.judged, "GR0203", self.path, &request)?;
         if let Some(date) = itself.body["expires_at"].as_str() {
             self.ends(date);

@@ -28,7 +28,7 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) -> Option<Acco
 
 fn asked(judged: &mut Judged, asking: &mut Asking<'_>) -> Option<Account> {
     let url = judged.text("global.codefresh.url").trim_end_matches('/').to_owned();
-    if asking.skips(judged, "GR0202") || url.is_empty() {
+    if judged.is_skipped("GR0202") || url.is_empty() {
         return None;
     }
     if judged.truth("platform.enabled") {
@@ -36,8 +36,7 @@ fn asked(judged: &mut Judged, asking: &mut Asking<'_>) -> Option<Account> {
         return None;
     }
     let mut peer = Peer { url, way: authorities(judged, asking) };
-    let ping = format!("{}/api/ping", peer.url);
-    let request = Request { method: "GET", url: ping, headers: Vec::new(), body: None, way: &peer.way };
+    let request = Request::get(format!("{}/api/ping", peer.url), Vec::new(), &peer.way);
     asking.ask(judged, "GR0202", "global.codefresh.url", &request)?;
     // A runtime that is registered has a token of its own.
     if let Ok(token) = asking.token(judged, None, RUNTIME) {
@@ -164,7 +163,7 @@ fn exists(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Tok
 
 /// What the account's plan allows: a cluster more must fit in, and its applications must.
 fn limits(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Token) {
-    if asking.skips(judged, "GR0204") {
+    if judged.is_skipped("GR0204") {
         return;
     }
     let data = match ask(judged, asking, peer, token, (LIMITS, &json!({}))) {

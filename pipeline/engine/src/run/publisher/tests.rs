@@ -12,15 +12,20 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 
-/// Refuses the first message of each object, and passes on every other.
-#[derive(Debug)]
-struct RefusesOnce {
-    refused: Mutex<HashSet<Key>>,
-    taken: mpsc::UnboundedSender<Message>,
+/// A bus to which nobody subscribes: what becomes of a message its test says.
+struct Answers<F> {
+    made: watch::Sender<u64>,
+    answer: F,
+}
+
+impl<F> std::fmt::Debug for Answers<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answers")
+    }
 }
 
 #[async_trait]
-impl Requests for RefusesOnce {
+impl<F: Fn(Message, Keep) -> Published + Send + Sync + 'static> Requests for Answers<F> {
     async fn request(&self, _: &str, _: Bytes, _: Duration) -> Result<Bytes, RequestError> {
         Err(RequestError::Away)
     }
@@ -31,7 +36,7 @@ impl Requests for RefusesOnce {
 }
 
 #[async_trait]
-impl Bus for RefusesOnce {
+impl<F: Fn(Message, Keep) -> Published + Send + Sync + 'static> Bus for Answers<F> {
     fn is_lossless(&self) -> bool {
         false
     }
@@ -39,16 +44,11 @@ impl Bus for RefusesOnce {
     async fn ready(&self, _: Vec<Durable>) {}
 
     fn made(&self) -> watch::Receiver<u64> {
-        watch::channel(0).1
+        self.made.subscribe()
     }
 
-    async fn publish(&self, _: &str, _: u32, message: Message, _: Keep) -> Result<Publishing, BusError> {
-        let published = if self.refused.lock().unwrap().insert(message.key.clone()) {
-            Published::Refused(Refusal::Full)
-        } else {
-            self.taken.send(message).unwrap();
-            Published::Duplicate
-        };
+    async fn publish(&self, _: &str, _: u32, message: Message, keep: Keep) -> Result<Publishing, BusError> {
+        let published = (self.answer)(message, keep);
         Ok(Box::pin(async move { Ok(published) }))
     }
 
@@ -87,18 +87,36 @@ fn event(namespace: &str, name: &str, change: Change) -> Event {
     Event::watched(key, name.into(), Version(1), change, Timestamp::UNIX_EPOCH)
 }
 
+/// Begins to publish what is emitted; ends with the second part.
+fn publishing(
+    made: watch::Sender<u64>,
+    hangs: bool,
+    answer: impl Fn(Message, Keep) -> Published + Send + Sync + 'static,
+) -> (mpsc::Sender<Event>, (watch::Sender<bool>, AbortOnDropHandle<()>)) {
+    let bus = Arc::new(Answers { made, answer });
+    let sharding = Sharding::Jump { shards: std::num::NonZeroU32::MIN };
+    let feed = Feed { name: "objects".into(), source: Arc::new(Cluster { hangs }), bus, sharding };
+    let metrics = Metrics::new(&MetricsConfig::new(0..1, "1.2.3"));
+    let (watching, watches) = watch::channel(true);
+    let (emit, events) = mpsc::channel(64);
+    let publisher = Publisher::new(feed, metrics.bus().clone());
+    let task = tokio::spawn(publisher.run(events, watches, Shutdown::new()));
+    (emit, (watching, AbortOnDropHandle::new(task)))
+}
+
 /// Publishes forty objects that cannot be read, one that can, and a deletion, each of which the bus refuses at first. Gives
 /// the names of those that it takes then, within a minute, sorted.
 async fn taken(hangs: bool) -> Vec<String> {
     let (taking, mut taken) = mpsc::unbounded_channel();
-    let bus = Arc::new(RefusesOnce { refused: Mutex::default(), taken: taking });
-    let sharding = Sharding::Jump { shards: std::num::NonZeroU32::MIN };
-    let feed = Feed { name: "objects".into(), source: Arc::new(Cluster { hangs }), bus, sharding };
-    let metrics = Metrics::new(&MetricsConfig::new(0..1, "1.2.3"));
-    let (_watching, watches) = watch::channel(true);
-    let (emit, events) = mpsc::channel(64);
-    let publisher = Publisher::new(feed, metrics.bus().clone());
-    let _publishing = AbortOnDropHandle::new(tokio::spawn(publisher.run(events, watches, Shutdown::new())));
+    let refused = Mutex::<HashSet<Key>>::default();
+    let refuses_once = move |message: Message, _| {
+        if refused.lock().unwrap().insert(message.key.clone()) {
+            return Published::Refused(Refusal::Full);
+        }
+        taking.send(message).unwrap();
+        Published::Duplicate
+    };
+    let (emit, _publishing) = publishing(watch::Sender::new(0), hangs, refuses_once);
     for n in 0..40 {
         emit.send(event("a", &n.to_string(), Change::Applied { body: Bytes::new() })).await.unwrap();
     }
@@ -125,58 +143,15 @@ async fn a_deletion_goes_out_while_every_read_that_there_may_be_hangs() {
     assert_eq!(taken(true).await, ["gone"]);
 }
 
-/// Takes everything; what it is told of how it is kept is passed on.
-#[derive(Debug)]
-struct TakesAll {
-    made: watch::Sender<u64>,
-    taken: mpsc::UnboundedSender<Keep>,
-}
-
-#[async_trait]
-impl Requests for TakesAll {
-    async fn request(&self, _: &str, _: Bytes, _: Duration) -> Result<Bytes, RequestError> {
-        Err(RequestError::Away)
-    }
-
-    async fn serve(&self, _: &str) -> Result<Box<dyn Questions>, RequestError> {
-        Err(RequestError::Away)
-    }
-}
-
-#[async_trait]
-impl Bus for TakesAll {
-    fn is_lossless(&self) -> bool {
-        false
-    }
-
-    async fn ready(&self, _: Vec<Durable>) {}
-
-    fn made(&self) -> watch::Receiver<u64> {
-        self.made.subscribe()
-    }
-
-    async fn publish(&self, _: &str, _: u32, _: Message, keep: Keep) -> Result<Publishing, BusError> {
-        self.taken.send(keep).unwrap();
-        Ok(Box::pin(async { Ok(Published::Stored { sequence: 1, whole: true }) }))
-    }
-
-    fn subscribe(&self, _: Durable, _: mpsc::Sender<Delivered>, _: Shutdown) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_fact_that_was_lost_with_the_bus_must_arrive_once_more() {
     let (taking, mut taken) = mpsc::unbounded_channel();
     let made = watch::Sender::new(0);
-    let bus = Arc::new(TakesAll { made: made.clone(), taken: taking });
-    let sharding = Sharding::Jump { shards: std::num::NonZeroU32::MIN };
-    let feed = Feed { name: "objects".into(), source: Arc::new(Cluster { hangs: false }), bus, sharding };
-    let metrics = Metrics::new(&MetricsConfig::new(0..1, "1.2.3"));
-    let (_watching, watches) = watch::channel(true);
-    let (emit, events) = mpsc::channel(64);
-    let publisher = Publisher::new(feed, metrics.bus().clone());
-    let _publishing = AbortOnDropHandle::new(tokio::spawn(publisher.run(events, watches, Shutdown::new())));
+    let takes_all = move |_, keep| {
+        taking.send(keep).unwrap();
+        Published::Stored { sequence: 1, whole: true }
+    };
+    let (emit, _publishing) = publishing(made.clone(), false, takes_all);
     let fact = Fact { id: Digest(1), body: Bytes::new() };
     let shown = Event { fact: Some(fact), ..event("z", "shop", Change::Applied { body: Bytes::new() }) };
     let mut kept = Vec::new();

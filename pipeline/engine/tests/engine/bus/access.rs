@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
-use pipeline_bus::jetstream::{Config, ConnectError, Credentials, JetStream, Secret, Tls, connect};
+use pipeline_bus::jetstream::{Access, Config, ConnectError, Credentials, JetStream, Secret, Tls, connect};
 use pipeline_core::{SecretString, Shutdown};
 use tempfile::TempDir;
 use tracing::Dispatch;
@@ -17,7 +17,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use pipeline_bus::{Bus as _, Keep, Subject};
 
-use crate::bus::world::{SOURCE, config, connected, durable, published, ready, soon, state, taken};
+use crate::bus::ledger_world;
+use crate::bus::world::{SOURCE, access, config, connected, durable, published, ready, soon, state, taken};
 use crate::server::Server;
 
 /// What this thread logs, one event a line.
@@ -73,12 +74,15 @@ impl Log {
 }
 
 async fn until(what: &str, done: impl Fn() -> bool) {
-    let waiting = async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    soon(what, waiting).await;
+    ledger_world::until(what, async || done()).await;
+}
+
+fn asked_by(server: &Server, credentials: Credentials) -> Config {
+    Config { access: Access { credentials, ..access(server) }, ..config(server) }
+}
+
+fn over_tls(server: &Server, tls: Tls) -> Config {
+    Config { access: Access { tls: Some(tls), ..access(server) }, ..config(server) }
 }
 
 fn secret(text: &str) -> Secret {
@@ -94,7 +98,7 @@ async fn a_wrong_password_is_said_once_and_tried_on() {
     let (log, _guard) = Log::begin();
     let credentials = Credentials::Password { user: "runtime".into(), password: secret("canary") };
     let stop = Shutdown::new();
-    let connecting = connect(Config { credentials, ..config(&server) }, &stop);
+    let connecting = connect(asked_by(&server, credentials), &stop);
     let three = || server.log().matches("authentication error").count() >= 3;
     let (refused, ()) = tokio::join!(soon("the stop", connecting), async {
         until("the third attempt", three).await;
@@ -112,7 +116,7 @@ async fn a_password_that_is_wrong_from_now_on_is_said_once_too() {
     let mut server = Server::with("authorization { user: runtime, password: right, timeout: 60 }");
     let (log, _guard) = Log::begin();
     let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
-    let bus = connected(Config { credentials, ..config(&server) }).await;
+    let bus = connected(asked_by(&server, credentials)).await;
     usable(&bus).await;
     assert_eq!(log.said(), Vec::<String>::new());
     server.kill();
@@ -139,7 +143,7 @@ async fn a_password_that_is_rotated_under_load_costs_no_message() {
     let (log, _guard) = Log::begin();
     let credentials =
         Credentials::Password { user: "runtime".into(), password: Secret::File(file.path().to_owned()) };
-    let bus = connected(Config { credentials, ..config(&server) }).await;
+    let bus = connected(asked_by(&server, credentials)).await;
     usable(&bus).await;
     let connections = || log.text().matches("the bus is connected").count();
     let stop = Shutdown::new();
@@ -226,7 +230,7 @@ async fn passwords_tokens_and_nkeys_open_the_bus() {
         (format!("authorization {{ users: [ {{ nkey: {public} }} ] }}"), Credentials::Nkey(secret(&seed))),
     ] {
         let server = Server::with(&settings);
-        usable(&connected(Config { credentials, ..config(&server) }).await).await;
+        usable(&connected(asked_by(&server, credentials)).await).await;
     }
 }
 
@@ -272,7 +276,7 @@ async fn a_credentials_file_opens_the_bus() {
     );
     std::fs::write(file.path(), credentials).unwrap();
     let credentials = Credentials::File(file.path().to_owned());
-    usable(&connected(Config { credentials, ..config(&server) }).await).await;
+    usable(&connected(asked_by(&server, credentials)).await).await;
 }
 
 #[tokio::test]
@@ -282,7 +286,7 @@ async fn a_credentials_file_that_is_none_is_refused() {
     std::fs::write(file.path(), "canary").unwrap();
     for path in [file.path().to_owned(), PathBuf::from("/nowhere/at/all")] {
         let credentials = Credentials::File(path);
-        let refused = connect(Config { credentials, ..config(&server) }, &Shutdown::new()).await.unwrap_err();
+        let refused = connect(asked_by(&server, credentials), &Shutdown::new()).await.unwrap_err();
         assert_eq!(refused.to_string(), "reading the bus's credentials file failed");
         let all = format!("{:#}", std::error::Error::source(&refused).unwrap());
         assert!(!all.contains("canary"), "{all}");
@@ -295,7 +299,8 @@ async fn what_a_user_may_not_do_is_said_once() {
         "authorization { timeout: 60, users: [ { user: runtime, password: right, permissions: { publish: { deny: \"$JS.>\" } } } ] }",
     );
     let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
-    let bus = connected(Config { credentials, timeout: Duration::from_secs(3), ..config(&server) }).await;
+    let access = Access { credentials, timeout: Duration::from_secs(3), ..access(&server) };
+    let bus = connected(Config { access, ..config(&server) }).await;
     let (log, _guard) = Log::begin();
     for _ in 0..2 {
         let refused = bus.ensure(&[durable(0)]).await.unwrap_err();
@@ -358,8 +363,8 @@ async fn a_new_certificate_is_used_as_soon_as_its_key_is_there_and_not_before() 
     let file = |name: &str| folder.path().join(name);
     let (server, (log, _guard)) = (verifying(folder.path()), Log::begin());
     let identity = Some((file("client.pem"), file("client.key")));
-    let tls = Some(Tls { ca: Some(file("ca.pem")), identity });
-    let bus = connected(Config { tls, ..config(&server) }).await;
+    let tls = Tls { ca: Some(file("ca.pem")), identity };
+    let bus = connected(over_tls(&server, tls)).await;
     usable(&bus).await;
     std::fs::copy(file("next.pem"), file("client.pem")).unwrap();
     let (anew, stays) = ("it is connected anew", "do not belong together");
@@ -377,7 +382,7 @@ async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
     let file = |name: &str| folder.path().join(name);
     let server = verifying(folder.path());
     let tls = |ca: PathBuf| Tls { ca: Some(ca), identity: Some((file("client.pem"), file("client.key"))) };
-    let with = |tls: Tls| Config { tls: Some(tls), ..config(&server) };
+    let with = |tls: Tls| over_tls(&server, tls);
     usable(&connected(with(tls(file("ca.pem")))).await).await;
 
     let stranger = certificates();
@@ -427,8 +432,7 @@ async fn a_server_is_trusted_whose_own_certificate_was_given_as_its_authority_an
     let (certificate, key) = own_authority(folder.path(), "server");
     let (other, _) = own_authority(folder.path(), "other");
     let server = Server::with(&format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}"));
-    let trusting =
-        |ca: &Path| Config { tls: Some(Tls { ca: Some(ca.to_owned()), identity: None }), ..config(&server) };
+    let trusting = |ca: &Path| over_tls(&server, Tls { ca: Some(ca.to_owned()), identity: None });
     usable(&connected(trusting(&certificate)).await).await;
 
     let (log, _guard) = Log::begin();
@@ -448,8 +452,8 @@ async fn a_server_whose_own_certificate_was_given_is_trusted_though_another_give
     let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     std::fs::write(&all, format!("{unusable}{given}")).unwrap();
     let server = Server::with(&format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}"));
-    let tls = Some(Tls { ca: Some(all), identity: None });
-    usable(&connected(Config { tls, ..config(&server) }).await).await;
+    let tls = Tls { ca: Some(all), identity: None };
+    usable(&connected(over_tls(&server, tls)).await).await;
 }
 
 #[tokio::test]
@@ -461,8 +465,8 @@ async fn a_server_that_says_its_first_word_in_tls_is_spoken_to_so_and_reconnecte
         file("server.pem"),
         file("server.key"),
     ));
-    let tls = Some(Tls { ca: Some(file("ca.pem")), identity: None });
-    let bus = connected(Config { tls, ..config(&server) }).await;
+    let tls = Tls { ca: Some(file("ca.pem")), identity: None };
+    let bus = connected(over_tls(&server, tls)).await;
     usable(&bus).await;
     server.kill();
     until("the loss", || !bus.is_connected()).await;
@@ -480,10 +484,10 @@ async fn of_a_server_that_says_its_first_word_in_tls_it_is_said_that_its_certifi
         file("server.pem"),
         file("server.key"),
     ));
-    let tls = Some(Tls { ca: Some(stranger.path().join("ca.pem")), identity: None });
+    let tls = Tls { ca: Some(stranger.path().join("ca.pem")), identity: None };
     let (log, _guard) = Log::begin();
     let stop = Shutdown::new();
-    let refused = connect(Config { tls, ..config(&server) }, &stop);
+    let refused = connect(over_tls(&server, tls), &stop);
     let (refused, ()) = tokio::join!(soon("the stop", refused), async {
         until("the refusal in the log", || !log.said().is_empty()).await;
         stop.cancel();
@@ -499,7 +503,8 @@ async fn a_user_who_may_be_answered_below_a_prefix_of_its_own_alone_has_the_bus_
     );
     let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
     let inbox_prefix = Some("_INBOX.runtime".to_owned());
-    let (bus, mut deliveries) = ready(Config { credentials, inbox_prefix, ..config(&server) }).await;
+    let access = Access { credentials, inbox_prefix, ..access(&server) };
+    let (bus, mut deliveries) = ready(Config { access, ..config(&server) }).await;
     published(&bus, &state("u", 1, 10)).await;
     taken(&mut deliveries).await;
 }

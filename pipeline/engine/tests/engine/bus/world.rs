@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_bus::jetstream::{Config, Credentials, Deliveries, Delivery, JetStream, connect};
+use pipeline_bus::jetstream::{Access, Config, Credentials, Deliveries, Delivery, JetStream, connect};
 use pipeline_bus::{About, BusError, Durable, Keep, Message, Payload, Published, Subject};
 use pipeline_core::{Change, Digest, EntityId, Event, Fact, Key, Shutdown, Timestamp, Version};
 
@@ -14,9 +14,19 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 pub(crate) const SOURCE: &str = "objects";
 
+pub(crate) fn access(server: &Server) -> Access {
+    Access {
+        urls: vec![server.url()],
+        timeout: Duration::from_secs(30),
+        credentials: Credentials::None,
+        tls: None,
+        inbox_prefix: None,
+    }
+}
+
 pub(crate) fn config(server: &Server) -> Config {
     Config {
-        urls: vec![server.url()],
+        access: access(server),
         prefix: "gitops-runtime".to_owned(),
         replicas: 1,
         max_bytes: 1 << 30,
@@ -25,10 +35,6 @@ pub(crate) fn config(server: &Server) -> Config {
         ack_wait: Duration::from_secs(30),
         max_ack_pending: 1_000,
         heartbeat: Duration::from_secs(4),
-        timeout: Duration::from_secs(30),
-        credentials: Credentials::None,
-        tls: None,
-        inbox_prefix: None,
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::on;
 use crate::restart::crash;
-use crate::running::{self, PATIENCE, config, one_shard};
+use crate::running::{self, config, one_shard};
 use api::{Api, key};
 use configmaps::{ConfigMaps, Data, Journal};
 
@@ -80,12 +80,7 @@ impl Reporter {
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let begun = Instant::now();
-        while !is_so(self) {
-            let lines = self.written();
-            assert!(begun.elapsed() < PATIENCE, "never {what}: {lines} lines, {:?}", self.handle.status());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        running::until(&self.handle, what, || is_so(self)).await;
         let total = self.handle.status().total();
         assert_eq!(total.balance(), 0, "{total:?}");
     }

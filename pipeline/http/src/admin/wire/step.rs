@@ -24,8 +24,9 @@ pub struct Moment {
 }
 
 /// What happened to an event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[serde(tag = "step", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Step {
     /// It was taken in.
     Observed,
@@ -168,44 +169,12 @@ impl From<pipeline_core::Step> for Step {
 
 impl Step {
     /// The names of all steps, as `step` has them.
-    pub const NAMES: [&str; 15] = [
-        "observed",
-        "coalesced",
-        "filtered",
-        "limited",
-        "started",
-        "fetched",
-        "enriched",
-        "reported",
-        "not_taken",
-        "acked",
-        "retried",
-        "parked",
-        "reading",
-        "refetch",
-        "gave_up",
-    ];
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Observed => "observed",
-            Self::Coalesced { .. } => "coalesced",
-            Self::Filtered { .. } => "filtered",
-            Self::Limited { .. } => "limited",
-            Self::Started { .. } => "started",
-            Self::Fetched { .. } => "fetched",
-            Self::Enriched { .. } => "enriched",
-            Self::Reported { .. } => "reported",
-            Self::NotTaken { .. } => "not_taken",
-            Self::Acked { .. } => "acked",
-            Self::Retried { .. } => "retried",
-            Self::Parked { .. } => "parked",
-            Self::Reading => "reading",
-            Self::Refetch { .. } => "refetch",
-            Self::GaveUp { .. } => "gave_up",
-        }
+        self.into()
     }
 }
 

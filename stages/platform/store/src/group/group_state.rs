@@ -39,6 +39,16 @@ pub(super) struct GroupState<'a> {
     pub(super) texts: NamedTexts<'a>,
 }
 
+/// What a report is to the state of its entity.
+enum Recency<'a> {
+    /// It is the state from now on.
+    Newest,
+    /// The object of the state is newer, as this says; what the report says beside its object is the newest that is known.
+    Beside(Said<'a>),
+    /// It is of a time that is over.
+    Late,
+}
+
 impl<'a> GroupState<'a> {
     /// An application that was read, or that there is from now on.
     pub(super) fn add_application(&mut self, application: ApplicationState<'a>) -> usize {
@@ -159,19 +169,21 @@ impl<'a> GroupState<'a> {
         let report = &delivery.report;
         let is_application = report.entity.resource.is_none();
         let entity = &self.entities[place];
-        let is_newer = entity.current.is_none() || entity.newest.gives_way_to(delivery);
-        let beside = self.shown_sooner(delivery, place).filter(|_| !is_newer);
-        let is_beside = beside.is_some();
-        let counts = is_newer || is_beside;
+        let recency = if entity.current.is_none() || entity.newest.gives_way_to(delivery) {
+            Recency::Newest
+        } else {
+            self.shown_sooner(delivery, place).map_or(Recency::Late, Recency::Beside)
+        };
+        let (is_newest, is_late) = (matches!(recency, Recency::Newest), matches!(recency, Recency::Late));
         // Times are of several clocks, and of reports that waited: what is newer began no earlier than what it follows, and what is
         // older before that, so that whoever reads states by their times comes to the same.
         let since = match entity.current {
             None => report.at,
-            Some(_) if counts => report.at.max(entity.newest.at),
-            Some(_) => report.at.min(entity.since.saturating_sub(1)),
+            Some(_) if is_late => report.at.min(entity.since.saturating_sub(1)),
+            Some(_) => report.at.max(entity.newest.at),
         };
         if is_application {
-            self.application_follows(report, since, application, is_newer);
+            self.application_follows(report, since, application, is_newest);
         }
         let entity = &self.entities[place];
         let followed = entity.current.filter(|_| !report.has_source).map(|current| self.said_in(current));
@@ -180,14 +192,14 @@ impl<'a> GroupState<'a> {
             entity.current.filter(|_| followed.as_ref().is_some_and(|said| said.has_object_of(report)));
         let content = report.content().to_vec();
         // What came late is of a time that is over: what is so now began now, also if it is the same.
-        let is_in_time = |latest: &TransitionRef| !counts || entity.current == Some(*latest);
+        let is_in_time = |latest: &TransitionRef| is_late || entity.current == Some(*latest);
         let said_last = entity.latest.filter(|latest| content == entity.content && is_in_time(latest));
         let transition = match state.or(said_last) {
             Some(known) => {
                 self.report_again(known, report.at);
                 known
             }
-            None => self.add_transition(report, place, since, (followed, beside)),
+            None => self.add_transition(report, place, since, (followed, recency)),
         };
         let entity = &mut self.entities[place];
         entity.is_reported = true;
@@ -199,15 +211,15 @@ impl<'a> GroupState<'a> {
         let has_ended = is_application && report.deleted;
         let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended && report.has_source);
         entity.held_key = key.or(entity.held_key);
-        if is_newer {
+        if is_newest {
             entity.owner = Some(&*report.owner).filter(|owner| !owner.is_empty()).or(entity.owner);
         }
-        if counts && entity.current != Some(transition) {
+        if !is_late && entity.current != Some(transition) {
             entity.current = Some(transition);
             entity.since = entity.latest_since;
             let held = std::mem::take(&mut entity.newest);
             let era = delivery.era.max(held.era);
-            let newest = if is_beside { held } else { Newest::of(report) };
+            let newest = if is_newest { Newest::of(report) } else { held };
             entity.newest = Newest { at: since, era, ..newest };
             entity.drifts.follow(report, since);
         } else if entity.current == Some(transition) {
@@ -230,7 +242,7 @@ impl<'a> GroupState<'a> {
         Some(self.said_in(current)).filter(|said| said.object_is_json && !said.deleted)
     }
 
-    fn application_follows(&mut self, report: &'a Report, since: Millis, place: usize, is_newer: bool) {
+    fn application_follows(&mut self, report: &'a Report, since: Millis, place: usize, is_newest: bool) {
         let application = &mut self.applications[place];
         // The end of an application, or another life of it, takes away what was held of it for whoever compares. What came of
         // it before its own first report is of this life.
@@ -240,7 +252,7 @@ impl<'a> GroupState<'a> {
                 self.entities[*entity].held_key = None;
             }
         }
-        application.follow(report, since, is_newer);
+        application.follow(report, since, is_newest);
         // Also of what came late: an operation that ended is a deployment, whatever was reported since. What only tried deployed
         // nothing.
         let Some(operation) = report.operation.as_ref().filter(|one| !one.is_dry_run) else { return };
@@ -249,7 +261,7 @@ impl<'a> GroupState<'a> {
         if said.operation.as_ref().is_none_or(|said| said.finished_at.is_none()) {
             *said = report;
         }
-        if is_newer && shows_images(report, operation) {
+        if is_newest && shows_images(report, operation) {
             self.shown.insert(sync, report);
         }
         if !report.changes.is_empty() {
@@ -279,12 +291,12 @@ impl<'a> GroupState<'a> {
         report: &'a Report,
         entity: usize,
         since: Millis,
-        (followed, beside): (Option<Said<'a>>, Option<Said<'a>>),
+        (followed, recency): (Option<Said<'a>>, Recency<'a>),
     ) -> TransitionRef {
-        let (knows_more, is_beside) = (followed.is_some(), beside.is_some());
-        let said = match beside {
-            Some(known) => Said::beside(report, known),
-            None => Said::by(report, followed),
+        let (knows_more, is_beside) = (followed.is_some(), matches!(recency, Recency::Beside(_)));
+        let said = match recency {
+            Recency::Beside(known) => Said::beside(report, known),
+            Recency::Newest | Recency::Late => Said::by(report, followed),
         };
         for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {
             let is_own = if is_beside { number > 0 } else { number == 0 || !knows_more };

@@ -443,11 +443,7 @@ fn telemetry<'c>(
         stages: vec![stages_kube::labels::LABELS, own.labels, stages_report::labels::LABELS],
         ..MetricsConfig::new(owned.iter().copied(), VERSION)
     });
-    let limits = HealthLimits {
-        lane_stuck: own.attempt_time + SLACK,
-        settings: own.settings_known_within,
-        ..HealthLimits::default()
-    };
+    let limits = HealthLimits { lane_stuck: own.attempt_time + SLACK, settings: own.settings_known_within };
     let further = match own.has_further_routes {
         true => Further::all(config, &owned, &limits, own.labels),
         false => Vec::new(),

@@ -179,15 +179,9 @@ impl Reporter {
         self.soon(self.request(Method::GET, &path)?.query(&kind)).await
     }
 
-    /// Asks it to do something with an object; `last` is the end of the path.
-    pub(super) async fn act_of(
-        &self,
-        method: Method,
-        what: &str,
-        key: &Key,
-        last: &[&str],
-    ) -> anyhow::Result<()> {
-        let (path, kind) = place_of(what, key, last);
+    /// Asks it to do something with a parked object; `last` is the end of the path.
+    pub(super) async fn act_on_parked(&self, method: Method, key: &Key, last: &[&str]) -> anyhow::Result<()> {
+        let (path, kind) = place_of("parked", key, last);
         self.answer(self.request(method, &path)?.timeout(ANSWER).query(&kind)).await.map(drop)
     }
 

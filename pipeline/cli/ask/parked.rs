@@ -65,7 +65,7 @@ async fn each(reporter: &Reporter, apps: &[String], act: &ParkedAction<'_>) -> a
     let mut failed = false;
     for app in apps {
         let key = reporter.key(app).await?;
-        match reporter.act_of(act.method.clone(), "parked", &key, act.last).await {
+        match reporter.act_on_parked(act.method.clone(), &key, act.last).await {
             Ok(()) => done.push(key.to_string()),
             Err(error) => {
                 failed = true;

@@ -26,32 +26,27 @@ pub use report::{Finding, HealthReport};
 use shares::{Bus, Shares};
 pub use shares::{ClaimRefusal, Link};
 
-/// How long may pass before something shows.
+/// Without an event, a bookmark, a page or a try that failed for so long, the watch fails. Bookmarks come about once a minute,
+/// tries after at most three.
+const WATCH_SILENT: Duration = Duration::from_secs(300);
+/// Beyond this age of the oldest unreported change, a lane is degraded.
+const OLDEST_UNREPORTED: Duration = Duration::from_secs(600);
+/// Where shards come and go, a shard is claimed and somebody watches within this time; when nobody has watched for a third of
+/// it, that shows.
+const HANDOVER: Duration = Duration::from_secs(60);
+
+/// How long may pass before something shows, where that is not the same for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthLimits {
-    /// Without an event, a bookmark, a page or a try that failed, the watch fails. Bookmarks come about once a
-    /// minute, tries after at most three.
-    pub watch_silent: Duration,
     /// While something may run and no attempt ends, a lane fails. Longer than the longest attempt.
     pub lane_stuck: Duration,
-    /// Beyond this age of the oldest unreported change, a lane is degraded.
-    pub oldest_unreported: Duration,
-    /// Where shards come and go, a shard is claimed and somebody watches within this time; when nobody has watched for a
-    /// third of it, that shows.
-    pub handover: Duration,
     /// Argo CD's settings must be known by then; `None` when nothing reads them.
     pub settings: Option<Duration>,
 }
 
 impl Default for HealthLimits {
     fn default() -> Self {
-        Self {
-            watch_silent: Duration::from_secs(300),
-            lane_stuck: Duration::from_secs(300),
-            oldest_unreported: Duration::from_secs(600),
-            handover: Duration::from_secs(60),
-            settings: None,
-        }
+        Self { lane_stuck: Duration::from_secs(300), settings: None }
     }
 }
 
@@ -274,7 +269,7 @@ impl Health {
         let mut inputs = self.inputs();
         let checks = Check::ALL.map(|check| {
             let (state, text) = match check {
-                Check::Source => inputs.source(&self.limits, now),
+                Check::Source => inputs.source(now),
                 Check::Lanes => inputs.lanes(&self.limits, now),
                 Check::Sink => inputs.sink(now),
                 Check::Ledger => inputs.ledger(),
@@ -326,17 +321,17 @@ impl HealthInputs {
         self.shares.as_ref().is_none_or(|shares| shares.watches)
     }
 
-    fn source(&self, limits: &HealthLimits, now: Instant) -> (State, String) {
+    fn source(&self, now: Instant) -> (State, String) {
         if self.is_joining() {
             return (State::Ok, WAITS.to_owned());
         }
         if let Some(shares) = self.shares.as_ref().filter(|shares| !shares.watches) {
-            return shares.watched(limits, self.is_away(), now);
+            return shares.watched(self.is_away(), now);
         }
         let doing = if self.listed { "watching" } else { "listing" };
         // A server that is away or a right that is missing is no fault of a watch that goes on trying.
         let sign = self.broken.as_ref().map_or(self.moved, |broken| broken.tried.max(self.moved));
-        if now.saturating_duration_since(sign) > limits.watch_silent {
+        if now.saturating_duration_since(sign) > WATCH_SILENT {
             let silent = now.saturating_duration_since(self.moved).as_secs();
             return (State::Failing, format!("{doing}: nothing has moved for {silent} s"));
         }
@@ -363,7 +358,7 @@ impl HealthInputs {
                 (State::Failing, format!("shard {shard} does not run"))
             } else if may_run(counts) && still > limits.lane_stuck && !self.is_away() {
                 (State::Failing, format!("shard {shard}: no attempt has ended for {} s", still.as_secs()))
-            } else if counts.held() > 0 && oldest > limits.oldest_unreported {
+            } else if counts.held() > 0 && oldest > OLDEST_UNREPORTED {
                 let age = oldest.as_secs();
                 (State::Degraded, format!("shard {shard}: the oldest change has waited for {age} s"))
             } else {
@@ -374,7 +369,7 @@ impl HealthInputs {
             }
         }
         if worst.0 == State::Ok {
-            worst = self.unclaimed(limits, now).map_or(worst, |text| (State::Degraded, text));
+            worst = self.unclaimed(now).map_or(worst, |text| (State::Degraded, text));
         }
         worst
     }

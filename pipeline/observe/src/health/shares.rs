@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Health, HealthInputs, HealthLimits, State};
+use super::{HANDOVER, Health, HealthInputs, State};
 
 /// How long a replica must have owned the first shard to be taken for the one that watches: a replica that may not claim
 /// it gives it up earlier.
@@ -64,20 +64,20 @@ impl Shares {
     }
 
     /// Whether another replica watches. While the bus is away nobody can tell.
-    pub(super) fn watched(&self, limits: &HealthLimits, is_away: bool, now: Instant) -> (State, String) {
+    pub(super) fn watched(&self, is_away: bool, now: Instant) -> (State, String) {
         let (owned, since) = self.owned;
         if self.knows && owned && now.saturating_duration_since(since) >= SETTLED {
             return (State::Ok, "another replica watches".to_owned());
         }
         let unwatched = now.saturating_duration_since(self.unwatched);
         if is_away || !self.knows {
-            let state = if unwatched > limits.handover && !is_away { State::Degraded } else { State::Ok };
+            let state = if unwatched > HANDOVER && !is_away { State::Degraded } else { State::Ok };
             return (state, "it is not known who watches".to_owned());
         }
         let text = format!("nobody has watched for {} s", unwatched.as_secs());
-        if unwatched > limits.handover {
+        if unwatched > HANDOVER {
             (State::Failing, text)
-        } else if unwatched > limits.handover / 3 {
+        } else if unwatched > HANDOVER / 3 {
             (State::Degraded, text)
         } else if owned {
             (State::Ok, "another replica begins to watch".to_owned())
@@ -191,7 +191,7 @@ impl HealthInputs {
     }
 
     /// What is to be said of shards that cannot be claimed.
-    pub(super) fn unclaimed(&self, limits: &HealthLimits, now: Instant) -> Option<String> {
+    pub(super) fn unclaimed(&self, now: Instant) -> Option<String> {
         if let Some((shard, why)) = self.refused.first_key_value() {
             let others = match self.refused.len() - 1 {
                 0 => String::new(),
@@ -199,7 +199,7 @@ impl HealthInputs {
             };
             return Some(format!("shard {shard}{others} cannot be claimed: {}", why.as_str()));
         }
-        let late = |(_, since): &(&u32, &Instant)| now.saturating_duration_since(**since) > limits.handover;
+        let late = |(_, since): &(&u32, &Instant)| now.saturating_duration_since(**since) > HANDOVER;
         let (shard, since) = self.claims.iter().find(late)?;
         let lasting = now.saturating_duration_since(*since).as_secs();
         (!self.is_away())

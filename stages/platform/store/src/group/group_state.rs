@@ -44,7 +44,7 @@ enum Recency<'a> {
     /// It is the state from now on.
     Newest,
     /// The object of the state is newer, as this says; what the report says beside its object is the newest that is known.
-    Beside(Said<'a>),
+    Beside(Box<Said<'a>>),
     /// It is of a time that is over.
     Late,
 }
@@ -172,7 +172,7 @@ impl<'a> GroupState<'a> {
         let recency = if entity.current.is_none() || entity.newest.gives_way_to(delivery) {
             Recency::Newest
         } else {
-            self.shown_sooner(delivery, place).map_or(Recency::Late, Recency::Beside)
+            self.shown_sooner(delivery, place).map_or(Recency::Late, |known| Recency::Beside(Box::new(known)))
         };
         let (is_newest, is_late) = (matches!(recency, Recency::Newest), matches!(recency, Recency::Late));
         // Times are of several clocks, and of reports that waited: what is newer began no earlier than what it follows, and what is
@@ -295,7 +295,7 @@ impl<'a> GroupState<'a> {
     ) -> TransitionRef {
         let (knows_more, is_beside) = (followed.is_some(), matches!(recency, Recency::Beside(_)));
         let said = match recency {
-            Recency::Beside(known) => Said::beside(report, known),
+            Recency::Beside(known) => Said::beside(report, *known),
             Recency::Newest | Recency::Late => Said::by(report, followed),
         };
         for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {

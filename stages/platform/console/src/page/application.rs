@@ -453,7 +453,7 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
             .map(|one| short(&one.change.revision))
     };
     // Of the time before its first report nothing is known.
-    let first = application.life.health.first().map(|span| span.from).filter(|first| *first > interval.from);
+    let first = application.life.first.filter(|first| *first > interval.from);
     let side = |side| Asked { side, ..asked.clone() }.link();
     let current = |side| (asked.side == side).then_some("true");
     html! {

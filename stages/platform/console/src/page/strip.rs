@@ -170,6 +170,7 @@ mod tests {
         let life = Life {
             from: of(0),
             to: of(200),
+            first: None,
             health: Vec::new(),
             sync: Vec::new(),
             drift: Vec::new(),

@@ -284,6 +284,11 @@ fn life(states: &[StateOf], drifted: &[DriftOf], deployments: Vec<Deployment>, w
     Life {
         from: window.begin,
         to: window.end,
+        // Of more than are read the newest are read, and none of before the window where there is none.
+        first: states
+            .first()
+            .filter(|_| states.len() < MOST_OF_LIFE as usize)
+            .map(|state| rows::moment(state.at)),
         health: spans(states, window, health_of),
         sync: spans(states, window, sync_of),
         drift: drift.collect(),

@@ -71,6 +71,8 @@ pub struct Life {
     pub from: Timestamp,
     /// Where it ends.
     pub to: Timestamp,
+    /// When the first was reported of what is known of it until then, also that it was gone; `None`: nothing was, or more than is shown.
+    pub first: Option<Timestamp>,
     /// Health, in order, without gaps once it was known.
     pub health: Vec<Span<Health>>,
     /// Sync status, alike.

@@ -6,7 +6,8 @@ use stages_platform_store::{Delivery, Operation, Report, Role, Text};
 
 use crate::platform::{Platform, by, report};
 
-const DAY: i64 = 24 * 3_600_000;
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
 
 /// Keeps reports of a runtime, each under a key of its own.
 async fn keep(platform: &Platform, runtime: &str, reports: Vec<Report>) {
@@ -42,6 +43,13 @@ async fn a_comparison_with_a_time_before_the_first_report_does_not_say_what_was_
     assert!(page.contains("It was not reported yet at the earlier moment."), "{page}");
     let page = compared(&format!("&from={}", now - DAY)).await;
     assert!(!page.contains(unknown), "{page}");
+
+    // It ended, and another one of its name was made: that there was none between is known.
+    let end = Report { deleted: true, ..of("cart", None, now - DAY) };
+    let again = |resource| Report { uid: "another".to_owned(), ..of("cart", resource, now - HOUR) };
+    keep(&platform, "prod", vec![end, again(None), again(Some(("apps/v1", "StatefulSet")))]).await;
+    let page = compared(&format!("&from={}&r=apps%2FStatefulSet%2Fshop%2Fweb&hours=1", now - DAY / 2)).await;
+    assert!(page.contains(absent) && !page.contains(unknown), "{page}");
 }
 
 #[tokio::test]

@@ -285,7 +285,8 @@ impl Sample {
             Span { from: back, to: window.end, state: row.sync },
         ];
         let drift = vec![Span { from: drifted, to: back, state: () }];
-        Life { from: window.begin, to: window.end, health, sync, drift, deployments }
+        let first = Some(window.begin);
+        Life { from: window.begin, to: window.end, first, health, sync, drift, deployments }
     }
 
     fn drifted(&self, id: &ApplicationName, span: &Span<()>) -> DriftedResource {

@@ -23,16 +23,16 @@ const command = ([name, href]) => part("li", "", { role: "presentation" }, part(
 
 async function find() {
   const text = box.value.trim();
-  let found = [];
+  let [found, page] = [[], true];
   if (text && !text.startsWith(":")) {
-    const page = await given(`/find?${new URLSearchParams({ q: text })}`);
+    page = await given(`/find?${new URLSearchParams({ q: text })}`);
     if (box.value.trim() !== text) return;
     found = page ? page.body.children : [note("The platform gives no answer")];
   }
   const named = commands().filter(([name]) => name.toLowerCase().startsWith(text.replace(/^:/, "").trim().toLowerCase()));
   list.replaceChildren(...found, ...named.map(command));
   if (!list.firstChild) list.append(note("Nothing is called so"));
-  shown = box.value;
+  shown = page && box.value;
   mark(1);
 }
 

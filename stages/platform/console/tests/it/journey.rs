@@ -205,6 +205,16 @@ async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
     browser.close().await;
 }
 
+/// Counts what the palette asks.
+const FINDS: &str = r#"
+    window.finds = 0;
+    const { fetch: ask } = window;
+    window.fetch = (...all) => {
+        if (String(all[0]).startsWith("/find?")) window.finds += 1;
+        return ask(...all);
+    };
+"#;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_palette_says_that_nothing_is_called_so_and_that_the_platform_gives_no_answer() {
     let served = Served::new().await;
@@ -218,6 +228,10 @@ async fn the_palette_says_that_nothing_is_called_so_and_that_the_platform_gives_
     browser.until("document.querySelector('[data-live]').textContent.startsWith('offline since')").await;
     browser.keys("z").await;
     browser.until(&told("The platform gives no answer")).await;
+    // Whoever presses Enter asks again.
+    browser.client.execute(FINDS, vec![]).await.unwrap();
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.until("finds === 1").await;
     browser.close().await;
 }
 

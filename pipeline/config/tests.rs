@@ -32,12 +32,13 @@ pub(super) fn wrong(flags: &[(&str, &str)]) -> String {
     problems.lines().next().unwrap_or_default().trim_start_matches("config: ").to_owned()
 }
 
-/// Each setting refuses this text so; what is said of the setting itself stands here without its path.
+/// Each setting refuses this text so, with its path before it; where another setting of the group is told of, its path stands here.
 pub(super) fn refused(texts: &[(&str, &str, &str)]) {
     for &(path, text, why) in texts {
-        let said = wrong(&[(path, text)]);
-        let said = said.trim_end_matches(" (from --set)");
-        assert_eq!(said.strip_prefix(&format!("{path}: ")).unwrap_or(said), why, "{path}");
+        let (group, _) = path.split_once('.').unwrap();
+        let is_of_another = why.starts_with(&format!("{group}."));
+        let whole = if is_of_another { why.to_owned() } else { format!("{path}: {why}") };
+        assert_eq!(wrong(&[(path, text)]).trim_end_matches(" (from --set)"), whole);
     }
 }
 

@@ -4,9 +4,9 @@
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{Digest, EntityId, Fact, Report, Uid, Version};
+use crate::{Digest, EntityId, Fact, Lengthened, Report, Uid, Version};
 
 pub use send_intent::SendIntent;
 
@@ -76,6 +76,12 @@ impl EntityRow {
     }
 }
 
+/// Reads rows, without what a later version adds to them.
+fn rows<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<EntityRow>, D::Error> {
+    let rows = Vec::<Lengthened<EntityRow>>::deserialize(from)?;
+    Ok(rows.into_iter().map(|Lengthened(row)| row).collect())
+}
+
 /// What the ledger remembers of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -102,6 +108,7 @@ pub struct Record {
     /// next era's counters ([`Record::first`]), would take 140 trillion deliveries.
     pub floor: u64,
     /// The object itself, and the entities that it lists, or listed before a delivery that is not settled; sorted by id.
+    #[serde(deserialize_with = "rows")]
     pub entities: Vec<EntityRow>,
     /// The newest state of which a report went out, whether or not it is known to have arrived. 0 in records of former versions.
     #[serde(default)]

@@ -143,6 +143,21 @@ fn what_a_later_version_adds_to_a_record_is_passed_over() {
 }
 
 #[test]
+fn what_a_later_version_adds_to_the_rows_of_a_record_is_passed_over() {
+    let mut kept = Record::new("u1".into());
+    kept.entities.push(EntityRow { id: EntityId(7), decision: Digest(8), ..EntityRow::default() });
+    let longer = |row: &EntityRow| {
+        let EntityRow { id, decision, content, counter, incomplete, in_doubt, unacked } = *row;
+        (id, decision, content, counter, incomplete, in_doubt, unacked, "more")
+    };
+    let rows: Vec<_> = kept.entities.iter().map(longer).collect();
+    let Record { uid, version, settled, state, fact, reported, floor, sent, watched, .. } = &kept;
+    let bytes = encode(&(uid, version, settled, state, fact, reported, floor, rows, sent, watched));
+    assert_eq!(incarnation(&bytes), Ok((uid.clone(), *version)));
+    assert_eq!(record(&bytes), Ok(kept.clone()));
+}
+
+#[test]
 fn a_newer_version_and_rows_out_of_order_are_refused() {
     let mut kept = Record::new("u1".into());
     let mut newer = encode(&kept);

@@ -128,6 +128,16 @@ pub(super) fn scheme(text: &str, at: usize) -> Option<Range<usize>> {
     let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b',' | b'\\');
     let end = tail.iter().position(stop).unwrap_or(tail.len());
     let value = text.get(from..from + end)?;
+    let typed =
+        || text.get(..at).is_some_and(|head| head.ends_with("token_type=") || head.ends_with("token_type: "));
+    if typed()
+        && value
+            .split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
+    {
+        // Of what a server of OAuth answered: `token_type=bearer expires_in=3600`.
+        return None;
+    }
     let prose = value.trim_end_matches(['.', ':', ';', ')']).bytes().enumerate().all(|(place, byte)| {
         byte.is_ascii_lowercase()
             || matches!(byte, b'-' | b'/' | b'_' | b'=')

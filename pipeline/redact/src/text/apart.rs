@@ -122,7 +122,7 @@ impl<'t> Scan<'t> {
             return prose::told(name.text, class, false, line)
                 .map(|range| (from + range.start..from + range.end, "told in a sentence"));
         }
-        let sign = !text.chars().any(char::is_alphanumeric);
+        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric()) && !prose::says(text);
         // Of a usage: `--password PASSWORD [--token TOKEN]`.
         let bare = text.trim_start_matches('[');
         let flag = (bare.starts_with("--") || bare.len() == 2) && is_flag(bare);
@@ -454,7 +454,10 @@ impl<'t> Scan<'t> {
 /// Whether what is quoted is the name of an object of which Kubernetes says something: `secrets "web-tls-7x2kq" is forbidden:
 /// User "x" cannot get`, `Secret "web-tls" is invalid: data: Required value`.
 fn is_said_of_object(text: &str, clause: &str) -> bool {
+    let word = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_lowercase());
     let name = text.contains('-')
+        && !shape::is_uuid(text)
+        && text.split(['-', '.']).any(word)
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text
             .bytes()

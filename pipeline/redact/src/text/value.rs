@@ -353,11 +353,8 @@ impl<'t> Scan<'t> {
             self.text.get(..value.start).is_some_and(|head| head.ends_with("=> "))
                 && !self.leads_line(name.start)
         };
-        // `unexpected token: identifier2`, `Unexpected token: ';'`.
-        let short = text.len() <= 16
-            && !text.bytes().any(|byte| byte.is_ascii_uppercase())
-            && name.text.eq_ignore_ascii_case("token")
-            && !shape::is_key(text);
+        // `Unexpected token: ';'`.
+        let short = !text.chars().any(char::is_alphanumeric) && name.text.eq_ignore_ascii_case("token");
         short && unexpected()
             || small
                 && (grammar()

@@ -17,6 +17,8 @@ pub(super) struct Comments {
     lines: Vec<(usize, usize)>,
     /// Lines that stand below each other in the whole, and are nothing but comments: parts of `text`.
     blocks: Vec<Range<usize>>,
+    /// Values that are commented out among the data of a Secret: parts of `text`.
+    data: Vec<Range<usize>>,
 }
 
 impl Comments {
@@ -26,6 +28,7 @@ impl Comments {
             return comments;
         }
         let (mut at, mut joins) = (0, false);
+        let mut place = Data::default();
         for line in whole.split_inclusive('\n') {
             let begins =
                 |at: usize| line.get(..at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']));
@@ -33,7 +36,12 @@ impl Comments {
             let alone =
                 sign.is_some_and(|(sign, _)| line.get(..sign).is_some_and(|head| head.trim().is_empty()));
             let start = comments.text.len();
+            let within = place.holds(line);
             if let Some((sign, _)) = sign {
+                if let Some(value) = line.get(sign + 1..).filter(|_| alone && within).and_then(commented_out)
+                {
+                    comments.data.push(start + value.start..start + value.end);
+                }
                 comments.lines.push((start, at + sign + 1));
                 comments
                     .text
@@ -52,12 +60,13 @@ impl Comments {
         comments
     }
 
-    /// The blocks in which a whole Secret stands.
+    /// The blocks in which a whole Secret stands, and what is commented out in one.
     pub(super) fn dumps(&self) -> impl Iterator<Item = Found> + '_ {
         let dumps = |text: &str| shape::mentions_secret(text) && holds_data(text);
         let blocks =
             self.blocks.iter().filter(move |block| self.text.get((*block).clone()).is_some_and(dumps));
-        blocks.map(|block| Found::new(block.start..block.end - 1, "comment"))
+        let data = self.data.iter().map(|value| Found::new(value.clone(), "comment"));
+        blocks.map(|block| Found::new(block.start..block.end - 1, "comment")).chain(data)
     }
 
     /// Where they repeat one of these; nothing when that cannot be told.
@@ -81,6 +90,37 @@ impl Comments {
         };
         Some(place(range.start)?..place(range.end.checked_sub(1)?)? + 1)
     }
+}
+
+/// Whether lines stand among the data of a Secret that is a document by itself.
+#[derive(Debug, Default)]
+struct Data {
+    secret: bool,
+    open: bool,
+}
+
+impl Data {
+    /// Takes the next line; whether it stands there.
+    fn holds(&mut self, line: &str) -> bool {
+        if line.starts_with("---") {
+            *self = Self::default();
+        } else if !line.starts_with([' ', '\t', '#', '\n', '\r']) {
+            let name = line.trim_end();
+            self.open = matches!(name, "data:" | "stringData:");
+            self.secret = self.secret || name == "kind: Secret";
+        }
+        self.secret && self.open
+    }
+}
+
+/// Where the value stands in what is commented out, a name and one word that was made up: ` token: x`.
+fn commented_out(comment: &str) -> Option<Range<usize>> {
+    let (name, value) = comment.trim_end().split_once(": ")?;
+    let bare = value.trim_matches([' ', '"', '\'']);
+    let named = name.trim_start().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
+    let start = name.len() + 2 + value.find(bare)?;
+    let made = shape::is_password(bare) || shape::is_key(bare);
+    (named && made && !bare.contains(' ') && !shape::is_harmless(bare)).then(|| start..start + bare.len())
 }
 
 /// Whether `data` or `stringData` is a name in a text, and not `metadata`.

@@ -347,6 +347,13 @@ impl Walk<'_> {
             if !known && text.get(run.clone()).is_some_and(|inner| self.holds_secret(inner, depth + 1)) {
                 done = packed::wrapped(text, &run);
                 more.push(Found::new(run.start..done, "encoded"));
+                continue;
+            }
+            let inner = text.get(run.clone()).filter(|_| !known).unwrap_or_default();
+            for part in packed::segments(inner) {
+                if inner.get(part.clone()).is_some_and(|inner| self.holds_secret(inner, depth + 1)) {
+                    more.push(Found::new(run.start + part.start..run.start + part.end, "encoded"));
+                }
             }
         }
         if text.contains('%') {
@@ -354,7 +361,18 @@ impl Walk<'_> {
                 let (inner, places) = text.get(run.clone()).map(packed::unescape).unwrap_or_default();
                 let known =
                     found.iter().any(|found| found.range.start < run.end && run.start < found.range.end);
-                for secret in super::text::secrets(&inner, true).into_iter().filter(|_| !known) {
+                if known {
+                    continue;
+                }
+                let twice = packed::is_escaped_twice(text.get(run.clone()).unwrap_or_default());
+                let mut secrets = super::text::secrets(&inner, true);
+                let mut places = places;
+                if secrets.is_empty() && twice {
+                    let (again, stood) = packed::unescape(&inner);
+                    places = stood.iter().filter_map(|at| places.get(*at).copied()).collect();
+                    secrets = super::text::secrets(&again, true);
+                }
+                for secret in secrets {
                     let place = |at: usize| places.get(at).map_or(run.end, |place| run.start + place);
                     more.push(Found::new(place(secret.range.start)..place(secret.range.end), "encoded"));
                 }

@@ -128,6 +128,14 @@ pub(super) fn scheme(text: &str, at: usize) -> Option<Range<usize>> {
     let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b',' | b'\\');
     let end = tail.iter().position(stop).unwrap_or(tail.len());
     let value = text.get(from..from + end)?;
+    let typed = || text.get(..at).is_some_and(|head| head.ends_with("token_type="));
+    let member = |(name, _): (&str, &str)| {
+        matches!(name, "expires_in" | "ext_expires_in" | "expires" | "scope" | "access_token" | "id_token")
+    };
+    if value.split_once('=').is_some_and(member) && typed() {
+        // Of what a server of OAuth answered, of which each is looked at by itself: `token_type=bearer expires_in=3600`.
+        return None;
+    }
     let prose = value.trim_end_matches(['.', ':', ';', ')']).bytes().enumerate().all(|(place, byte)| {
         byte.is_ascii_lowercase()
             || matches!(byte, b'-' | b'/' | b'_' | b'=')

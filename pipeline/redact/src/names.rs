@@ -401,6 +401,20 @@ pub(super) fn is_password(name: &str) -> bool {
             "senha",
             "heslo",
             "haslo",
+            "hasło",
+            "hasła",
+            "salasana",
+            "adgangskode",
+            "adgangskoden",
+            "passord",
+            "passordet",
+            "lösenord",
+            "lösenordet",
+            "losenord",
+            "jelszo",
+            "jelszó",
+            "parola",
+            "parolası",
         ];
         words.iter().any(|word| last.ends_with(word)) && !NOT_PASS.contains(last.as_str())
     })
@@ -433,9 +447,12 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     {
         return true;
     }
-    ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl", "length"].iter().any(|about| {
+    let ends = |about: &str| {
         compact.strip_suffix(about).is_some_and(|head| STEMS.iter().any(|stem| head.ends_with(stem)))
-    })
+    };
+    ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl", "length"].into_iter().any(ends)
+        // `Passwortrichtlinie: mindestens 14 Zeichen`.
+        || ["richtlinie", "richtlinien", "länge", "laenge", "regel", "regeln", "feld", "ablauf"].into_iter().any(ends)
 }
 
 fn owned_key(words: &[String]) -> bool {

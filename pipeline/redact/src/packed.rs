@@ -263,12 +263,29 @@ pub(super) fn escaped(text: &str) -> Vec<Range<usize>> {
         text.split(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '?' | '<' | '>'))
     {
         let upper = word.contains("%3D") || word.contains("%3A") || word.contains("%22");
-        if upper || word.contains("%3d") || word.contains("%3a") {
+        if upper || word.contains("%3d") || word.contains("%3a") || is_escaped_twice(word) {
             runs.push(at..at + word.len());
         }
         at += word.len() + 1;
     }
     runs
+}
+
+/// Whether signs that part names from values are escaped twice as in URLs: `password%253Dx`.
+pub(super) fn is_escaped_twice(text: &str) -> bool {
+    text.contains("%25")
+        && ["%253D", "%253A", "%2522", "%253d", "%253a"].iter().any(|sign| text.contains(sign))
+}
+
+/// The parts of a run that slashes part, where one could be JSON by itself: `/settings/eyJwYXNzd29yZCI6`.
+pub(super) fn segments(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = 0;
+    text.split('/').filter_map(move |part| {
+        let start = at;
+        at += part.len() + 1;
+        (part.len() >= LEAST + 4 && part.len() < text.len() && part.starts_with("ey"))
+            .then(|| start..start + part.len())
+    })
 }
 
 /// The text with each `%41` as the letter that it stands for, and where each of its bytes stood; nowhere when it is no

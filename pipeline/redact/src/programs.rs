@@ -354,11 +354,18 @@ impl Arguments {
             {
                 return Some(range.start + 2..range.end + 2);
             }
+            // Several in one, the last of which takes it: `curl -fsSu ada:x`.
+            if program.names.contains(&"curl") && is_cluster(text) {
+                self.next = Some(Next::Pair(program.pair.1));
+                return None;
+            }
             for flag in program.joined {
                 if let Some(rest) = text.strip_prefix(flag)
                     && !rest.is_empty()
                     && !rest.starts_with(['-', '='])
                     && !shape::is_harmless(rest)
+                    // Of a usage: `mysql -u USER -pPASSWORD`.
+                    && !matches!(rest, "PASSWORD" | "YOUR_PASSWORD")
                     && !(rest.starts_with("ort")
                         || rest.starts_with("rotocol")
                         || rest.starts_with("assword"))
@@ -442,6 +449,14 @@ impl Arguments {
         });
         numbers.filter_map(|number| PROGRAMS.get(number).map(|program| (number, program)))
     }
+}
+
+/// Whether `text` is several flags of curl in one, of which none but the last takes an argument, and that is the user.
+fn is_cluster(text: &str) -> bool {
+    let head = text.strip_prefix('-').and_then(|text| text.strip_suffix('u'));
+    head.is_some_and(|head| {
+        !head.is_empty() && head.bytes().all(|flag| b"fgiklnpqsvIJLNORSZ046#".contains(&flag))
+    })
 }
 
 /// The last part of a path.

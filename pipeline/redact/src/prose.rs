@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS, TYPES};
+pub(super) use super::words::OWNS;
+use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, INTRODUCE, SAYS, STATES, TELL, TERMS, TYPES};
 use super::{keys, names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
@@ -220,7 +221,18 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             || becomes
             || matches!(
                 behind.as_str(),
-                "to" | "be" | "=" | "as" | "from" | "with" | "by" | "value" | "auf" | "naar"
+                "to" | "be"
+                    | "="
+                    | "as"
+                    | "from"
+                    | "with"
+                    | "by"
+                    | "value"
+                    | "auf"
+                    | "naar"
+                    | "till"
+                    | "til"
+                    | "na"
             );
         // What is neither quoted nor holds a digit or a sign is a word.
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
@@ -324,7 +336,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                 lower.as_str(),
                 "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into" | "not" | "nicht" | "statt"
             );
-        let owns = |word: &str| OWNS.contains(&word);
+        let owns = |word: &str| OWNS.contains(word);
         let person = owns(&behind) || owns(&lower) || matches!(lower.as_str(), "in" | "on");
         // At most three words, before what it is.
         people = people || spoken && person;
@@ -337,17 +349,10 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
     found
 }
 
-/// Whether a word says that what follows is meant, in English, German, French, Spanish and Portuguese.
+/// Whether a word says that what follows is meant.
 pub(super) fn says(word: &str) -> bool {
-    matches!(
-        word,
-        "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet" | "est" | "es" | "é" | "è"
-    )
+    SAYS.contains(word)
 }
-
-/// Words behind which it is said whose something is, in English, German, French, Spanish, Portuguese and Italian.
-pub(super) const OWNS: [&str; 15] =
-    ["for", "of", "user", "für", "von", "der", "des", "du", "de", "del", "do", "da", "della", "di", "per"];
 
 /// Words that say that something was changed, in Portuguese and Spanish.
 const CHANGED: [&str; 8] =
@@ -423,33 +428,7 @@ pub(super) fn checked(line: &str) -> Option<Range<usize>> {
 /// Whether what follows this word and a colon is something else than the secret of which the sentence speaks.
 pub(super) fn introduces_other(word: &str) -> bool {
     let word = word.trim_matches(['(', '"', '\'', '`']).to_ascii_lowercase();
-    [
-        "user",
-        "username",
-        "account",
-        "host",
-        "name",
-        "id",
-        "version",
-        "namespace",
-        "reason",
-        "code",
-        "status",
-        "image",
-        "error",
-        "server",
-        "see",
-        "ticket",
-        "issue",
-        "at",
-        "commit",
-        "email",
-        "role",
-        "database",
-        "realm",
-        "client",
-    ]
-    .contains(&word.as_str())
+    INTRODUCE.contains(word.as_str())
 }
 
 /// Whether a text is a part of a sentence: four words of letters or more, one of which holds it together.

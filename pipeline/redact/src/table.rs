@@ -6,11 +6,13 @@
 
 mod devices;
 mod lines;
+mod messages;
 mod statements;
 mod tokens;
 
 use devices::DEVICES;
 use lines::LINES;
+use messages::MESSAGES;
 use statements::STATEMENTS;
 use tokens::TOKENS;
 
@@ -82,6 +84,8 @@ impl Row {
             "encoded-by-a-shell" | "hashed-by-a-shell" => {
                 text.contains(['/', '{', ':']) && !super::shape::is_password(text) || version()
             }
+            "value-of-a-column" => text.len() < 6 || super::shape::is_uuid(text) || version(),
+            "key-in-other-languages" => !super::shape::is_key(text),
             // Until when one is good: `2026-12-01T08:00:00Z`.
             "password-in-other-scripts" => {
                 let mut parts = text.split(['-', 'T', ':', 'Z', '.', '+']).filter(|part| !part.is_empty());
@@ -114,8 +118,9 @@ rows!(word Word, link Link, line Line);
 /// Every row: what is secret by itself, then what a line says of it. A token begins where no letter, digit or `_` stands
 /// before it.
 pub const ROWS: &[Row] = &{
-    let parts = [TOKENS, LINES, DEVICES, STATEMENTS];
-    let mut rows = [TOKENS[0]; TOKENS.len() + LINES.len() + DEVICES.len() + STATEMENTS.len()];
+    let parts = [TOKENS, LINES, DEVICES, STATEMENTS, MESSAGES];
+    let mut rows =
+        [TOKENS[0]; TOKENS.len() + LINES.len() + DEVICES.len() + STATEMENTS.len() + MESSAGES.len()];
     let (mut row, mut part) = (0, 0);
     while part < parts.len() {
         let mut at = 0;

@@ -52,7 +52,7 @@ pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
          htdigest seckey gslt community dbroot mdp senha heslo haslo hasło salasana adgangskode passord lösenord losenord \
-         jelszo jelszó parola geheimnis",
+         jelszo jelszó parola geheimnis lösenordet adgangskoden passordet hasła parolası",
     )
 });
 
@@ -210,7 +210,27 @@ pub(super) static FILL: Words = LazyLock::new(|| {
          => - – — into a default string updated reset will back again should initial temporary using use it it's rotate \
          rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt wurde gewijzigd naar nieuw nieuwe has been neu neue neues der \
          den dem des das est es é è nueva nuevo nova nouveau alterada alterado trocada trocado redefinida cambiada cambiado \
-         actualizada para",
+         actualizada para är nu nå ahora agora ora adesso maintenant teraz ändrat till endret ændret til zmienione na",
+    )
+});
+
+/// Words that say that what follows is meant, in English, German, French, Spanish, Portuguese, Italian, Dutch, Polish and the
+/// languages of Scandinavia.
+pub(super) static SAYS: Words = LazyLock::new(|| {
+    set("is was now ist war jetzt nun lautet est maintenant es ahora é agora è ora adesso nu är nå teraz")
+});
+
+/// Words behind which it is said whose something is, in English, German, French, Spanish, Portuguese, Italian, Dutch, Polish,
+/// Czech and the languages of Scandinavia.
+pub(super) static OWNS: Words = LazyLock::new(|| {
+    set("for of user für von der des du de del do da della di per van voor dla pro för av till til")
+});
+
+/// What follows these and a colon is something else than the secret of which a sentence speaks.
+pub(super) static INTRODUCE: Words = LazyLock::new(|| {
+    set(
+        "user username account host name id version namespace reason code status image error server see ticket \
+         issue at commit email role database realm client",
     )
 });
 

@@ -82,9 +82,11 @@ impl Class {
                 // A state, and no code that somebody enters: `alarm_code: 4`.
                 let state = text.len() < 4 && words(name).last().is_some_and(|last| last == "code");
                 let digest = !is_password(name)
-                    && text
-                        .split_once(':')
-                        .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
+                    && text.split_once(':').is_some_and(|(kind, hex)| {
+                        kind.starts_with("sha") && shape::is_hash(hex)
+                                // How OpenSSH shows the key of a host.
+                                || kind == "SHA256" && hex.len() == 43 && !hex.contains(':')
+                    });
                 let duration = !is_password(name) && (shape::is_duration(text) || shape::is_share(text));
                 let stage = STAGES.contains(text)
                     && words(name).last().is_some_and(|last| last.ends_with('s') && !last.ends_with("ss"));

@@ -5,10 +5,13 @@ use std::ops::Range;
 
 use super::super::names::{self, Class};
 use super::super::programs::{is_flag, takes_secret};
+use super::super::words::ABOUT;
 use super::super::{prose, shape};
 use super::value::holds_keys;
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
+/// Words with which it is said what a password has to be.
+const MUST: [&str; 5] = ["must", "should", "shall", "cannot", "may"];
 /// Words that stand before a password and say which one it is.
 const WHOSE: [&str; 12] =
     ["the", "a", "new", "now", "temporary", "initial", "default", "admin", "root", "das", "neue", "jetzt"];
@@ -119,7 +122,7 @@ impl<'t> Scan<'t> {
             return prose::told(name.text, class, false, line)
                 .map(|range| (from + range.start..from + range.end, "told in a sentence"));
         }
-        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric()) && !prose::says(text);
         // Of a usage: `--password PASSWORD [--token TOKEN]`.
         let bare = text.trim_start_matches('[');
         let flag = (bare.starts_with("--") || bare.len() == 2) && is_flag(bare);
@@ -172,8 +175,18 @@ impl<'t> Scan<'t> {
         }
         // `user is admin, pw is x`: the word that gives it stands before it.
         let gives = !alone && GIVES.contains(&text);
+        // `user "ada" password must be changed`, `login with user name and password fields`.
+        let told_of = || {
+            let whole =
+                word.start == from && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b':');
+            let bare = text.trim_end_matches(':');
+            whole
+                && (!alone && MUST.contains(&bare)
+                    || head.ends_with(" and ") && ABOUT.contains(bare) && !prose::is_word_of_prose(bare))
+        };
         if (directive || logon && password)
             && !gives
+            && !told_of()
             && (!prose::is_word_of_prose(text)
                 || alone && head.trim().is_empty()
                 || logon && ["user ", "machine "].iter().any(|word| head.trim_start().starts_with(word)))
@@ -182,7 +195,11 @@ impl<'t> Scan<'t> {
         }
         if quoted {
             let clause = rest.split(';').next().unwrap_or_default();
-            let missing = clause.trim_start().starts_with("not found") || clause.contains("does not exist");
+            let missing = clause.trim_start().starts_with("not found")
+                || clause.contains("does not exist")
+                || names::may_refer(name.text)
+                    && is_said_of_object(text, clause)
+                    && !head.split_whitespace().next_back().is_some_and(names::owns_value);
             let key = shape::is_key(text) || shape::is_password(text);
             let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
             let sql = first == b'\'' && upper;
@@ -424,7 +441,7 @@ impl<'t> Scan<'t> {
         };
         // `passphrase of the disk: x`, not `passphrase prompt: x`.
         let first = head.split_whitespace().next();
-        let phrase = first.is_none_or(|word| prose::says(word) || prose::OWNS.contains(&word))
+        let phrase = first.is_none_or(|word| prose::says(word) || prose::OWNS.contains(word))
             && prose::is_phrase_of_words(name.text, word);
         let made = shape::is_password(word) && (password || strange(word))
             || password && shape::is_key(word)
@@ -432,6 +449,33 @@ impl<'t> Scan<'t> {
         let secret = !told && !head.contains(':') && made;
         (secret && (phrase || head.split_whitespace().count() >= 2)).then(|| start..start + word.len())
     }
+}
+
+/// Whether what is quoted is the name of an object of which Kubernetes says something: `secrets "web-tls-7x2kq" is forbidden:
+/// User "x" cannot get`, `Secret "web-tls" is invalid: data: Required value`.
+fn is_said_of_object(text: &str, clause: &str) -> bool {
+    let word = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_lowercase());
+    let name = text.contains('-')
+        && !shape::is_uuid(text)
+        && text.split(['-', '.']).any(word)
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte));
+    let said = [
+        " is forbidden: ",
+        " is invalid: data",
+        " is invalid: metadata",
+        " is invalid: type: ",
+        " is invalid: immutable",
+        " is invalid: stringData",
+        " in version \"v1\" cannot be handled",
+        " for Certificate ",
+        " deleted from ",
+    ];
+    let whole = clause.trim_end();
+    name && (said.iter().any(|said| clause.starts_with(said))
+        || matches!(whole, " already exists" | " created" | " configured" | " deleted"))
 }
 
 /// A secret behind the bracket that says whose it is: `(admin): x`.

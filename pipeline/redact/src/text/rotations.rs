@@ -95,7 +95,7 @@ impl<'t> Scan<'t> {
         let start = from + line.len() - word.len() + word.find(bare)?;
         let secret = names::is_password(name.text)
             && SETS.contains(&verb.as_str())
-            && whose.split_whitespace().next().is_none_or(|word| prose::OWNS.contains(&word))
+            && whose.split_whitespace().next().is_none_or(|word| prose::OWNS.contains(word))
             && whose.split_whitespace().count() <= 5
             && is_assigned(bare);
         secret.then(|| start..start + bare.len())

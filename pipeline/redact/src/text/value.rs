@@ -308,12 +308,16 @@ impl<'t> Scan<'t> {
             return (shape::is_password(text) || shape::is_key(text)).then(|| from..from + text.len());
         };
         let line = self.line_from(end + 1);
-        let rest = line.trim_start().strip_prefix("->").or_else(|| line.trim_start().strip_prefix("=>"))?;
-        let rest = rest.trim_start();
-        let from = end + 1 + line.len() - rest.len();
+        let rest = line.trim_start();
+        let arrow = rest.strip_prefix("->").or_else(|| rest.strip_prefix("=>"));
+        // `replace password `x` by `y``.
+        let word = || ["by ", "with ", "to "].iter().find_map(|word| rest.strip_prefix(word));
+        let next = arrow.or_else(word)?.trim_start();
+        let from = end + 1 + line.len() - next.len();
         let value = from + 1..self.close(from + 1, quote);
-        (self.byte(from) == Some(quote) && !shape::is_harmless(self.text.get(value.clone())?))
-            .then_some(value)
+        let text = self.text.get(value.clone())?;
+        let made = arrow.is_some() || shape::is_password(text) || shape::is_key(text);
+        (self.byte(from) == Some(quote) && made && !shape::is_harmless(text)).then_some(value)
     }
 
     /// The literal of which a call from `from` on makes the value: `md5('x')`, `base64encode("x")`.
@@ -349,11 +353,14 @@ impl<'t> Scan<'t> {
             self.text.get(..value.start).is_some_and(|head| head.ends_with("=> "))
                 && !self.leads_line(name.start)
         };
-        small
-            && (grammar()
-                || unexpected()
-                || renamed()
-                || !self.leads_line(name.start) && prose::is_participle(text))
+        // `Unexpected token: ';'`.
+        let short = !text.chars().any(char::is_alphanumeric) && name.text.eq_ignore_ascii_case("token");
+        short && unexpected()
+            || small
+                && (grammar()
+                    || unexpected()
+                    || renamed()
+                    || !self.leads_line(name.start) && prose::is_participle(text))
     }
 
     /// The literal that is taken when an expression that ends at `end` gives nothing: `process.env.X || "x"`.

@@ -17,6 +17,7 @@ mod objects;
 mod peers;
 mod policies;
 mod registration;
+mod renewals;
 mod rights;
 mod roles;
 mod synced;

@@ -120,7 +120,9 @@ fn commented_out(comment: &str) -> Option<Range<usize>> {
     let named = name.trim_start().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
     let start = name.len() + 2 + value.find(bare)?;
     let made = shape::is_password(bare) || shape::is_key(bare);
-    (named && made && !bare.contains(' ') && !shape::is_harmless(bare)).then(|| start..start + bare.len())
+    // `owner: ada@example.org`.
+    let plain = shape::is_harmless(bare) || shape::is_mail_address(bare);
+    (named && made && !bare.contains(' ') && !plain).then(|| start..start + bare.len())
 }
 
 /// Whether `data` or `stringData` is a name in a text, and not `metadata`.

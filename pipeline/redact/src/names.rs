@@ -402,7 +402,6 @@ pub(super) fn is_password(name: &str) -> bool {
             "heslo",
             "haslo",
             "hasło",
-            "hasła",
             "salasana",
             "adgangskode",
             "adgangskoden",
@@ -452,7 +451,7 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     };
     ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl", "length"].into_iter().any(ends)
         // `Passwortrichtlinie: mindestens 14 Zeichen`.
-        || ["richtlinie", "richtlinien", "länge", "laenge", "regel", "regeln", "feld", "ablauf"].into_iter().any(ends)
+        || ["richtlinie", "richtlinien", "länge", "laenge", "regel", "regeln", "ablauf"].into_iter().any(ends)
 }
 
 fn owned_key(words: &[String]) -> bool {

@@ -52,7 +52,7 @@ pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
          htdigest seckey gslt community dbroot mdp senha heslo haslo hasło salasana adgangskode passord lösenord losenord \
-         jelszo jelszó parola geheimnis lösenordet adgangskoden passordet hasła parolası",
+         jelszo jelszó parola geheimnis lösenordet adgangskoden passordet parolası",
     )
 });
 

@@ -81,12 +81,15 @@ impl Class {
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
                 // A state, and no code that somebody enters: `alarm_code: 4`.
                 let state = text.len() < 4 && words(name).last().is_some_and(|last| last == "code");
-                let digest = !is_password(name)
-                    && text.split_once(':').is_some_and(|(kind, hex)| {
-                        kind.starts_with("sha") && shape::is_hash(hex)
-                                // How OpenSSH shows the key of a host.
-                                || kind == "SHA256" && hex.len() == 43 && !hex.contains(':')
-                    });
+                let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+                // How OpenSSH shows the key of a host.
+                let fingerprint = text
+                    .strip_prefix("SHA256:")
+                    .is_some_and(|hash| hash.len() == 43 && hash.bytes().all(base64));
+                let sum = text
+                    .split_once(':')
+                    .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
+                let digest = !is_password(name) && (sum || fingerprint);
                 let duration = !is_password(name) && (shape::is_duration(text) || shape::is_share(text));
                 let stage = STAGES.contains(text)
                     && words(name).last().is_some_and(|last| last.ends_with('s') && !last.ends_with("ss"));

@@ -29,12 +29,12 @@ pub(super) const MESSAGES: &[Row] = &[
         "filled-in-by-printf",
         "a shell: printf 'password=%s' password",
         &["printf "],
-        r#"(?i)\bprintf\s+(?:"[^"\n]*(?:passw(?:or)?d|secret|token)\s*[=:]\s*%s(?:\\n)?"|'[^'\n]*(?:passw(?:or)?d|secret|token)\s*[=:]\s*%s(?:\\n)?')(?:\s+[^\s>|;&()]+){0,4}?\s+["']?([^\s"'$>|;&()`]{4,})["']?\s*(?:$|[>|;&)])"#,
+        r#"(?i)\bprintf\s+(?:"(?:[^"\n]*(?:passw(?:or)?d|secret|token)\s*=|(?:[^"\n]*\\n)?\s*[\w.-]*(?:passw(?:or)?d|secret|token)\s*:)\s*%s(?:\\n)?"|'(?:[^'\n]*(?:passw(?:or)?d|secret|token)\s*=|(?:[^'\n]*\\n)?\s*[\w.-]*(?:passw(?:or)?d|secret|token)\s*:)\s*%s(?:\\n)?')(?:\s+[^\s>|;&()]+){0,4}?\s+["']?([^\s"'$>|;&()`]{4,})["']?\s*(?:$|[>|;&)])"#,
         [
             "printf \"[client]\\npassword=%s\\n\" thistle > /root/.my.cnf",
             "mysql --defaults-extra-file=<(printf 'user=%s\\npassword=%s' ada \"th1stle\") shop",
         ],
-        ["printf \"password=%s\\n\" \"$PW\" > /x", "printf \"user=%s\\n\" ada"],
+        ["printf \"password=%s\\n\" \"$PW\" > /x", "printf \"created secret: %s\\n\" web-tls-2"],
     ),
     line(
         "keys-of-a-vault",

@@ -12,6 +12,8 @@ use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 /// Words with which it is said what a password has to be.
 const MUST: [&str; 5] = ["must", "should", "shall", "cannot", "may"];
+/// Words behind which it is said who logs in.
+const LOGS_IN: [&str; 5] = ["user", "username", "login", "account", "as"];
 /// Words that stand before a password and say which one it is.
 const WHOSE: [&str; 12] =
     ["the", "a", "new", "now", "temporary", "initial", "default", "admin", "root", "das", "neue", "jetzt"];
@@ -174,15 +176,20 @@ impl<'t> Scan<'t> {
             return Some((word, "directive"));
         }
         // `user is admin, pw is x`: the word that gives it stands before it.
-        let gives = !alone && GIVES.contains(&text);
+        let gives = !alone && (GIVES.contains(&text) || !text.is_ascii() && prose::says(text));
         // `user "ada" password must be changed`, `login with user name and password fields`.
         let told_of = || {
             let whole =
                 word.start == from && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b':');
             let bare = text.trim_end_matches(':');
-            whole
-                && (!alone && MUST.contains(&bare)
-                    || head.ends_with(" and ") && ABOUT.contains(bare) && !prose::is_word_of_prose(bare))
+            // `user root and password policy`, with which somebody logs in.
+            let logs_in = || {
+                let mut words = head.split_whitespace().rev().skip(1);
+                let who = words.next();
+                alone && who != Some("name") && words.next().is_some_and(|word| LOGS_IN.contains(&word))
+            };
+            let about = || ABOUT.contains(bare) && !prose::is_word_of_prose(bare) && !logs_in();
+            whole && (!alone && MUST.contains(&bare) || head.ends_with(" and ") && about())
         };
         if (directive || logon && password)
             && !gives

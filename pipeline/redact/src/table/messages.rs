@@ -39,7 +39,8 @@ pub(super) const MESSAGES: &[Row] = &[
     line(
         "keys-of-a-vault",
         "HashiCorp Vault: the keys that unseal it, told in a sentence",
-        &["unseal key", "recovery k"],
+        // Without its first letter, as the whole word is a name, at which the reader of names looks.
+        &["nseal key", "recovery k"],
         r"(?i)\b(?:unseal|recovery)\s+keys?\b[^\n]{0,48}?[\s:`'\x22(]([A-Za-z0-9+/]{43}=(?:[`'\x22]?,?\s+(?:and\s+)?[`'\x22]?[A-Za-z0-9+/]{43}=)*)",
         [
             "unseal key 1 is /thistlethistlethistlethistlethistlethistle=",

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-pub(super) use super::words::OWNS;
-use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, INTRODUCE, SAYS, STATES, TELL, TERMS, TYPES};
+use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, INTRODUCE, OWNS, SAYS, STATES, TELL, TERMS, TYPES};
 use super::{keys, names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::names::{self, Class};
 use super::super::programs::{is_flag, takes_secret};
-use super::super::words::ABOUT;
+use super::super::words::{ABOUT, OWNS};
 use super::super::{prose, shape};
 use super::value::holds_keys;
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
@@ -448,7 +448,7 @@ impl<'t> Scan<'t> {
         };
         // `passphrase of the disk: x`, not `passphrase prompt: x`.
         let first = head.split_whitespace().next();
-        let phrase = first.is_none_or(|word| prose::says(word) || prose::OWNS.contains(word))
+        let phrase = first.is_none_or(|word| prose::says(word) || OWNS.contains(word))
             && prose::is_phrase_of_words(name.text, word);
         let made = shape::is_password(word) && (password || strange(word))
             || password && shape::is_key(word)

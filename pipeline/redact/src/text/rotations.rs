@@ -7,7 +7,7 @@ use super::super::names::{self, Class};
 use super::super::prose;
 use super::super::scan::Found;
 use super::super::shape;
-use super::super::words::{ABOUT, TERMS};
+use super::super::words::{ABOUT, OWNS, TERMS};
 use super::{NAME, Name, Scan, is_quote_letter};
 
 /// Lines that are read below what says that a password was changed.
@@ -95,7 +95,7 @@ impl<'t> Scan<'t> {
         let start = from + line.len() - word.len() + word.find(bare)?;
         let secret = names::is_password(name.text)
             && SETS.contains(&verb.as_str())
-            && whose.split_whitespace().next().is_none_or(|word| prose::OWNS.contains(word))
+            && whose.split_whitespace().next().is_none_or(|word| OWNS.contains(word))
             && whose.split_whitespace().count() <= 5
             && is_assigned(bare);
         secret.then(|| start..start + bare.len())
